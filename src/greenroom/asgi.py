@@ -31,10 +31,10 @@ AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApplication = Callable[[AsgiScope, AsgiReceive, AsgiSend], Awaitable[None]]
 
 TRY_AGAIN_LATER = 1013
-"""WebSocket close code for servers that cannot answer the handshake with a status."""
+"""For servers that cannot answer the handshake with a status."""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
-"""Targets whose spelling has been compared, and their longest: at most 8 MB."""
+"""At most 8 MB."""
 
 _UPGRADE = (b"upgrade", b"websocket")
 _DENIAL = "websocket.http.response"
@@ -42,10 +42,6 @@ _LITERAL = "/~!$&'()*+,=:@-._;"
 
 
 class WaitingRoom:
-    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page
-    otherwise.
-    """
-
     def __init__(
         self,
         app: AsgiApplication,
@@ -62,9 +58,7 @@ class WaitingRoom:
         self.embedded = Embedded(source_of(config), control=control)
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """The ASGI application. Raises ValueError for a kind of connection that it does not know:
-        none passes without a decision.
-        """
+        """Raises ValueError for a kind of connection that it does not know."""
         kind = scope["type"]
         if kind == "http":
             await self._http(scope, receive, send)
@@ -125,8 +119,8 @@ def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
 
 
 def _before(root: str, path: str) -> str | None:
-    """What stands before the path: nothing where it begins with the root already, as the ASGI
-    specification has it; some servers leave the root out. None without one.
+    """Nothing where the path begins with the root already, as the ASGI specification has it. None
+    without one.
     """
     if not root:
         return None
@@ -136,10 +130,8 @@ def _before(root: str, path: str) -> str | None:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: bytes) -> bytes:
-    """The decoded `path` that will be served, as the visitor spelled it where the two agree.
-
-    They differ when the server gives no raw path, or when middleware in front has rewritten the
-    path.
+    """The decoded path as the visitor spelled it, where the two agree: middleware in front may have
+    rewritten it.
     """
     return (
         raw
@@ -194,10 +186,6 @@ def _lower(headers: AnswerHeaders) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class _Lifespan:
-    """Starts greenroom before the application and ends it after, also for an application without
-    lifespan.
-    """
-
     def __init__(self, embedded: Embedded, receive: AsgiReceive, send: AsgiSend) -> None:
         self._embedded = embedded
         self._receive = receive

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with what an operator wrote.
-
-    `pointer` names the field as the operator reached it (`rooms[2].path`), `reason` says what is
+    """`pointer` names the field as the operator reached it (`rooms[2].path`), `reason` says what is
     wrong and what would be right, `line` is 1-based, 0 without a file.
     """
 
@@ -25,10 +23,7 @@ class GreenroomError(Exception): ...
 
 
 class InvalidConfig(GreenroomError):
-    """Carries ALL problems found, never just the first.
-
-    `files` are the paths that a file names: what is wrong may be in one of them.
-    """
+    """ALL problems found. `files`: paths that a file names."""
 
     def __init__(self, problems: list[Problem], files: Sequence[str] = ()) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -37,16 +32,13 @@ class InvalidConfig(GreenroomError):
 
 
 class StorageFailed(GreenroomError):
-    """A write was refused; no visitor may be admitted because of it."""
+    """No visitor may be admitted because of a refused write."""
 
 
-class TooNew(StorageFailed):
-    """Written by a newer greenroom: this one must not touch it."""
+class TooNew(StorageFailed): ...
 
 
 class RevisionConflict(GreenroomError):
-    """The configuration has changed since it was read: read it again, and plan the change again."""
-
     def __init__(self, expected: int, found: int) -> None:
         super().__init__(
             f"the configuration has changed since it was read: revision {found}, not {expected}"
@@ -55,8 +47,7 @@ class RevisionConflict(GreenroomError):
         self.found = found
 
 
-class AgentRefused(GreenroomError):
-    """The process does not run the health checks, or has too many agents."""
+class AgentRefused(GreenroomError): ...
 
 
 class AgentNameTaken(AgentRefused): ...

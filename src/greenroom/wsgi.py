@@ -26,20 +26,15 @@ StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
-"""gunicorn and Werkzeug; uWSGI, mod_wsgi and Werkzeug."""
 
 TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
-"""Targets whose spelling has been compared, and their longest: at most 8 MB."""
+"""At most 8 MB."""
 
 _LITERAL = "/~!$&'()*+,=:@-._;"
 _BODY_HEADERS = (("CONTENT_TYPE", b"content-type"), ("CONTENT_LENGTH", b"content-length"))
 
 
 class WaitingRoom:
-    """Lets a request through to `app` when greenroom says so, and answers it with the waiting page
-    otherwise.
-    """
-
     def __init__(
         self,
         app: WsgiApplication,
@@ -56,9 +51,7 @@ class WaitingRoom:
         self.embedded = EmbeddedThread(source_of(config), control=control)
 
     def start(self) -> None:
-        """Starts greenroom now, in this process: for servers that tell when a worker begins. Raises
-        CannotStart or StorageFailed.
-        """
+        """For servers that tell when a worker begins. Raises CannotStart or StorageFailed."""
         self.embedded.start()
 
     def close(self) -> None:
@@ -127,10 +120,8 @@ def _request(environ: Environ) -> AppRequest:
 
 @lru_cache(maxsize=TARGETS_REMEMBERED)
 def _target(path: str, raw: str) -> bytes:
-    """The decoded `path` that will be served, as the visitor spelled it where the two agree.
-
-    They differ when the server gives no raw target, or when middleware in front has rewritten the
-    path.
+    """The decoded path as the visitor spelled it, where the two agree: middleware in front may have
+    rewritten it.
     """
     served = path.encode("latin-1")
     spelled = raw.encode("latin-1", "replace")

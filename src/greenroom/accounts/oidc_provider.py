@@ -1,12 +1,7 @@
-"""Sign-in through an OpenID Connect provider: authorization code flow with PKCE, state and nonce.
-
-State, nonce and code verifier are derived from one random secret that only the browser keeps, in a
-cookie. An answer made for another browser or an earlier sign-in fits neither the cookie nor the
-nonce in the ID token, and its code cannot be redeemed.
-
-Requests to the provider pass the outbound guard. The issuer's own host may be private, because it
-is in the configuration file; other hosts that its documents name must pass `[outbound]`. Redirects
-are not followed.
+"""OpenID Connect: authorization code flow with PKCE. State, nonce and code verifier are derived
+from one random secret in the browser's cookie, so an answer for another browser or an earlier
+sign-in does not fit. Requests pass the outbound guard; the issuer's own host may be private.
+Redirects are not followed.
 """
 
 import asyncio
@@ -40,13 +35,10 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 LIMITS = RequestLimits(total_s=6.0, connect_s=3.0, body_max=256 * 1024)
 KEEP_MS = 3_600_000
-"""Age at which the provider's documents are fetched again."""
 
 RETRY_MS = 5_000
-"""Between requests after a failure: people get its reason, the provider no storm."""
 
 NEW_KEYS_MS = 30_000
-"""Between fetches of keys because none fits."""
 
 KEYS_MAX = 100
 WORDS_MAX = 200
@@ -61,15 +53,13 @@ ENDPOINTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Fetched at `at_ms`."""
-
     document: Mapping[str, Any]
     keys: tuple[Mapping[str, Any], ...]
     at_ms: int
 
 
 class OidcProvider:
-    """One provider, used from one event loop. Methods raise Refused with words for people."""
+    """Methods raise Refused with words for people. Used from one event loop."""
 
     def __init__(
         self,
@@ -78,7 +68,7 @@ class OidcProvider:
         clock: Clock,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, which are never called."""
+        """`listening`: greenroom's own listeners, which are never called."""
         self.settings = settings
         self._outbound = outbound
         self._clock = clock
@@ -89,7 +79,6 @@ class OidcProvider:
         self._tls = tls_context(settings.authorities) if settings.authorities else None
 
     async def begin(self, secret: str, redirect_uri: str) -> str:
-        """The URL for a browser that keeps `secret`."""
         known = await self._documents()
         return await asyncio.to_thread(
             self._authorization_url, known.document["authorization_endpoint"], secret, redirect_uri
@@ -116,7 +105,6 @@ class OidcProvider:
         )
 
     async def finish(self, answer: Mapping[str, str], secret: str, redirect_uri: str) -> OidcPerson:
-        """The person, from the query of the provider's redirect."""
         entry = self.settings.entry
         sent = answer.get("state", "")
         if not secret or not hmac.compare_digest(
@@ -149,7 +137,7 @@ class OidcProvider:
         return oidc_person(self.settings, claims)
 
     async def leaving(self, back: str) -> str:
-        """The provider's sign-out URL, or empty."""
+        """Or empty."""
         known = await self._documents()
         endpoint = known.document.get("end_session_endpoint", "")
         if not endpoint:
@@ -317,7 +305,7 @@ class OidcProvider:
 
 
 def derived(secret: str, what: str) -> str:
-    """One of the three values of a sign-in: 43 characters that reveal nothing about the others."""
+    """43 characters that reveal nothing about the other values."""
     made = hmac.new(
         secret.encode("utf-8", "replace"), f"greenroom oidc {what}".encode(), hashlib.sha256
     ).digest()

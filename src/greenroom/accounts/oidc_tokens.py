@@ -1,8 +1,4 @@
-"""Verifies ID tokens: signature and every claim.
-
-Only asymmetric signatures count, whatever the header says, so a token without a signature or one
-"signed" with the public key as a shared secret is refused.
-"""
+"""Verifies ID tokens. Only asymmetric signatures count, whatever the header says."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -25,20 +21,17 @@ ALGORITHMS = (
     "EdDSA",
 )
 LEEWAY_S = 60
-"""Tolerated difference of the provider's clock."""
 
 FRESH_S = 600
-"""Maximum age: the token was made for this sign-in."""
 
 SUBJECT_MAX = 255
 
 
-class IdTokenRefused(GreenroomError):
-    """The message says what is wrong with the token."""
+class IdTokenRefused(GreenroomError): ...
 
 
 class UnknownKey(IdTokenRefused):
-    """No known key made the signature: the provider may have new keys."""
+    """The provider may have new keys."""
 
 
 def verified_claims(
@@ -50,7 +43,7 @@ def verified_claims(
     access_token: str,
     now_ms: int,
 ) -> dict[str, Any]:
-    """The claims of an ID token for this sign-in. `keys` are the JWKS. Raises IdTokenRefused."""
+    """`keys` are the JWKS. Raises IdTokenRefused."""
     from authlib.oidc.core import CodeIDToken  # type: ignore[import-untyped]
     from joserfc import errors
 

@@ -1,8 +1,4 @@
-"""Password rules and argon2id hashes.
-
-A hash takes about 50 ms and 64 MB on purpose. Only a few run at once, so a flood of guesses waits
-and costs no more memory.
-"""
+"""Password rules and argon2id hashes: 50 ms and 64 MB each on purpose, a few at once."""
 
 import threading
 from functools import cache
@@ -13,14 +9,13 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from greenroom.model.account import PASSWORD_LEAST, PASSWORD_LONGEST
 
 AT_ONCE = 2
-"""Concurrent hashes: 128 MB."""
 
 _hasher = PasswordHasher()
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 def password_problem(password: str) -> str | None:
-    """Checks only the length, as NIST SP 800-63B advises."""
+    """Only the length counts (NIST SP 800-63B)."""
     if len(password) < PASSWORD_LEAST:
         return f"must be at least {PASSWORD_LEAST} characters, not {len(password)}"
     if len(password) > PASSWORD_LONGEST:
@@ -29,7 +24,6 @@ def password_problem(password: str) -> str | None:
 
 
 def hash_password(password: str) -> str:
-    """Salted."""
     with _slots:
         return _hasher.hash(password)
 
@@ -47,5 +41,4 @@ def password_fits(password: str, hashed: str) -> bool:
 
 @cache
 def _nothing() -> str:
-    """A hash that no password fits."""
     return _hasher.hash("\0")

@@ -20,7 +20,6 @@ from greenroom.web.refusals import (
 )
 
 ACCOUNTS_MAX = 1_000
-"""Keeps a runaway script from filling the store."""
 
 
 def add(
@@ -64,7 +63,7 @@ def edit(
     zones: Sequence[str] | None = None,
     password: str | None = None,
 ) -> ConfigChange:
-    """Changes what is given; the last admin stays one."""
+    """The last admin stays one."""
     hashed = (
         hash_password(password)
         if password is not None and password_problem(password) is None
@@ -92,8 +91,6 @@ def edit(
 
 
 def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigChange:
-    """`recovery` are hashes of recovery codes."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record
         if account.totp_secret:
@@ -112,8 +109,6 @@ def turn_on_two_step(name: str, secret: str, recovery: Sequence[str]) -> ConfigC
 
 
 def turn_off_two_step(name: str) -> ConfigChange:
-    """Also for an account whose phone is lost."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         return _put(
             replace(
@@ -129,7 +124,7 @@ def turn_off_two_step(name: str) -> ConfigChange:
 
 
 def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
-    """Uses up a recovery code. Raises Refused when there is no such code."""
+    """Raises Refused when there is no such code."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         account = _existing(known, account_id).record
@@ -147,7 +142,7 @@ def use_recovery_code(account_id: str, hashed: str) -> ConfigChange:
 
 
 def remove(name: str) -> ConfigChange:
-    """Answers the account, found by name or id. Refuses the last admin."""
+    """By name or id. Refuses the last admin."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         account = _existing(known, name).record
@@ -158,7 +153,6 @@ def remove(name: str) -> ConfigChange:
 
 
 def find(known: Configuration, name: str) -> Account | None:
-    """By user name or id."""
     entry = known.accounts.get(name)
     return (
         entry.record
@@ -168,7 +162,6 @@ def find(known: Configuration, name: str) -> Account | None:
 
 
 def every(known: Configuration) -> list[Entry[Account]]:
-    """By name."""
     return sorted(known.accounts.values(), key=lambda entry: entry.record.name)
 
 

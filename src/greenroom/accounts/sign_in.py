@@ -1,12 +1,7 @@
-"""Sign-in and sessions: server-side, found by the hash of a random secret that only the browser
-has.
-
-The owner of a session is looked up with every request, so a removed account, a revoked token, a
-changed role or a new password count at once, in every process.
-
-Guessing is limited by address (IPv6: by network) and by account, in all processes that share the
-store. So that strangers cannot lock out an owner, a browser in which the account has signed in
-before (it has a device cookie) has its own count.
+"""Sign-in and sessions, found by the hash of a random secret that only the browser has. The owner
+is looked up with every request, so changed rights count at once, in every process. Guessing is
+limited by address and by account; a browser with a device cookie has its own count, so that
+strangers cannot lock out an owner.
 """
 
 import hashlib
@@ -35,30 +30,23 @@ from greenroom.web.stores import SessionStore
 
 HOUR_MS = 3_600_000
 IDLE_MS = 8 * HOUR_MS
-"""Idle sessions end."""
 
 LONGEST_MS = 7 * 24 * HOUR_MS
-"""After this time everyone signs in again."""
 
 LINK_MS = 24 * HOUR_MS
 LINK_PATH = "/sign-in/link"
-"""With the link's secret as `key`."""
 
 DEVICE_MS = 180 * 24 * HOUR_MS
 OIDC_MS = 600_000
-"""Time at an OpenID Connect provider."""
 
 SECOND_MS = 300_000
-"""Time for the code after the password."""
 
 SEEN_MS = 60_000
-"""Use of a session is stored at most this often."""
 
 MOST = {SESSION: 10_000, LINK: 100, DEVICE: 10_000, SECOND: 10_000, USED: 10_000}
-"""Rows of each kind; the least recently used is forgotten first."""
+"""The least recently used is forgotten first."""
 
 AGENT_SHOWN = 200
-"""Characters kept of the browser's name."""
 
 
 class SignedIn(NamedTuple):
@@ -68,33 +56,28 @@ class SignedIn(NamedTuple):
 
 
 class SecondStep(NamedTuple):
-    """The password was right; the code has to be sent with this secret."""
-
     secret: str
 
 
 class BrowserFacts(NamedTuple):
-    """Its address, the browser's name, and the secret of its device cookie."""
-
     address: str
     agent: str = ""
     device: str = ""
 
 
 def digest(secret: str) -> str:
-    """Hashes a secret of 256 random bits."""
+    """For secrets of 256 random bits."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def csrf_token(secret: str) -> str:
-    """Only who has the session's cookie can compute it."""
     return hmac.new(
         secret.encode("utf-8", "replace"), b"greenroom csrf", hashlib.sha256
     ).hexdigest()
 
 
 class SignIn:
-    """Blocks on the store: call it in a thread. Everything may raise Refused and StorageFailed."""
+    """Blocks on the store. Everything may raise Refused and StorageFailed."""
 
     def __init__(
         self,
@@ -102,7 +85,6 @@ class SignIn:
         config: ConfigService,
         oidc: Callable[[], OidcSettings | None] = lambda: None,
     ) -> None:
-        """`oidc` returns the provider's current settings; None: no provider."""
         self._store = store
         self._config = config
         clock = self._clock = config.clock
@@ -111,7 +93,6 @@ class SignIn:
         self.codes = CodeCheck(clock, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
 
     def make_link(self) -> str:
-        """Returns the secret of a link that signs in once, as an admin."""
         return make_link(self._store, self._clock.now_ms())
 
     def link_is_good(self, secret: str) -> bool:
@@ -132,7 +113,6 @@ class SignIn:
         return self._begin(_link_person(), browser)
 
     def with_token(self, known: Configuration, secret: str, browser: BrowserFacts) -> SignedIn:
-        """The token must be allowed to read or edit."""
         with self._attempt(_address(browser)):
             token = known_token(known, Credentials(secret.strip()), self._clock.now_ms())
             person = _token_person(token) if token else None
@@ -168,7 +148,7 @@ class SignIn:
     def with_code(
         self, known: Configuration, secret: str, code: str, browser: BrowserFacts
     ) -> SignedIn:
-        """The code is from the authenticator app, or a recovery code."""
+        """Or a recovery code."""
         with self._attempt(_address(browser)):
             account = self._second_step(known, secret)
             device = digest(browser.device) if self._knows(account, browser.device) else ""
@@ -191,7 +171,7 @@ class SignIn:
         return row is not None and row.expires_ms > self._clock.now_ms()
 
     def confirm(self, account: Account, password: str) -> None:
-        """For what needs the password again. Raises Refused; guesses are limited."""
+        """Raises Refused; guesses are limited."""
         with self._attempt(f"own {account.id}"):
             if not password_fits(password, account.password_hash):
                 raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
@@ -226,9 +206,7 @@ class SignIn:
         return self._begin(_account_person(account), browser, device)
 
     def reserve(self, browser: BrowserFacts) -> int:
-        """Counts a slow attempt of this address; returns when it began. Raises Refused when the
-        address has to wait.
-        """
+        """Returns when it began. Raises Refused when the address has to wait."""
         wait_s = self._failures.reserve(_address(browser))
         now_ms = (
             self._clock.now_ms()
@@ -238,7 +216,6 @@ class SignIn:
         return now_ms
 
     def release(self, browser: BrowserFacts, since_ms: int) -> None:
-        """Takes back an attempt that was no failure."""
         self._failures.release(_address(browser), since_ms)
 
     def with_oidc(
@@ -276,7 +253,6 @@ class SignIn:
     def find_all(
         self, known: Configuration, presented: Collection[str]
     ) -> dict[str, DashboardSession]:
-        """As `find`, in one query."""
         rows = {row.secret_sha256: row for row in self._store.rows(SESSION)}
         found = {
             secret: self._living(known, secret, rows.get(digest(secret)))
@@ -352,7 +328,7 @@ def _address(browser: BrowserFacts) -> str:
 
 
 def make_link(store: SessionStore, now_ms: int) -> str:
-    """Returns the secret of a link that signs in once, as an admin, within LINK_MS."""
+    """An admin's, within LINK_MS."""
     secret = secrets.token_urlsafe(32)
     store.add(session_row(LINK, secret, "link", now_ms, LINK_MS, BrowserFacts("")), MOST[LINK])
     return secret
@@ -382,7 +358,6 @@ def session_row(
 
 
 def owner_of(known: Configuration, owner: str, now_ms: int) -> Person | None:
-    """The person as they are now."""
     kind, _, rest = owner.partition(":")
     if kind == "link":
         return _link_person()
@@ -427,9 +402,7 @@ def oidc_name(row: SessionRow) -> str:
 def _oidc_person(
     known: Configuration, found: OidcPerson, settings: OidcSettings | None
 ) -> Person | None:
-    """With the role of the current settings. Removed zones give no access; they never widen to all
-    zones.
-    """
+    """Removed zones give no access; they never widen to all zones."""
     row = oidc_role(settings, found) if settings else None
     if row is None:
         return None

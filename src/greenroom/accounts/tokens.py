@@ -57,7 +57,7 @@ def create(
 
 
 def revoke(name: str) -> ConfigChange:
-    """By name or id; refused from the next request on."""
+    """By name or id."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         found = next(
@@ -71,7 +71,6 @@ def revoke(name: str) -> ConfigChange:
 
 
 def every(known: Configuration) -> list[Entry[Token]]:
-    """Oldest first."""
     return list(known.tokens.values())
 
 

@@ -8,10 +8,9 @@ from urllib.parse import quote
 STEP_MS = 30_000
 DIGITS = 6
 SECRET_BYTES = 20
-"""The length of a SHA-1 value, as RFC 4226 advises."""
 
 WINDOW = (0, -1, 1)
-"""Accepted steps: a phone's clock may be half a minute off, and typing takes time."""
+"""A phone's clock may be half a minute off."""
 
 
 def totp_code(secret: str, step: int) -> str:
@@ -23,7 +22,7 @@ def totp_code(secret: str, step: int) -> str:
 
 
 def totp_step(secret: str, code: str, now_ms: int) -> int | None:
-    """The step of this code near this moment. The caller must accept each step only once."""
+    """The caller must accept each step only once."""
     present, found = now_ms // STEP_MS, None
     for away in WINDOW:
         if present + away >= 0 and hmac.compare_digest(
@@ -34,7 +33,6 @@ def totp_step(secret: str, code: str, now_ms: int) -> int | None:
 
 
 def totp_uri(secret: str, name: str) -> str:
-    """The content of a QR code for an authenticator app."""
     return (
         f"otpauth://totp/greenroom:{quote(name, safe='')}?secret={secret}"
         f"&issuer=greenroom&algorithm=SHA1&digits={DIGITS}&period=30"

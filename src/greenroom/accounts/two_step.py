@@ -1,12 +1,7 @@
-"""Two-step sign-in of local accounts: a code from an authenticator app, or one of ten recovery
-codes.
-
-A code counts once, in every process. Wrong ones are counted by account, in all processes together.
-A browser in which the account has signed in before has its own count, so that who knows the
-password cannot lock out the owner.
-
-The enrolment shown is derived from the session's secret, so nothing is stored before it is
-confirmed.
+"""Two-step sign-in: a code from an authenticator app, or a recovery code. A code counts once, in
+every process. Wrong ones are counted by account; a browser in which the account has signed in
+before has its own count. The enrolment is derived from the session's secret, so nothing is stored
+before it is confirmed.
 """
 
 import base64
@@ -27,8 +22,7 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 TRIES = 5
 TRIES_MS = 900_000
-"""For TRIES wrong codes: with three valid codes at a time, an even chance takes more than a year.
-"""
+"""For TRIES wrong codes: an even chance takes more than a year."""
 
 LOST = (
     "the secret of your authenticator app cannot be read on this machine: use a recovery code, or"
@@ -38,7 +32,7 @@ LOST = (
 _log = structlog.get_logger()
 
 USED_MS = 4 * STEP_MS
-"""How long a used code is kept: longer than it would count."""
+"""Longer than the code would count."""
 
 
 class Enrolment(NamedTuple):
@@ -48,7 +42,6 @@ class Enrolment(NamedTuple):
 
 
 def enrolment(session_secret: str, seed: str = "") -> Enrolment:
-    """Without a seed, a new enrolment."""
     seed = seed[:100] or secrets.token_urlsafe(16)
 
     def made(what: str, size: int) -> str:
@@ -68,8 +61,6 @@ def enrolment(session_secret: str, seed: str = "") -> Enrolment:
 
 
 class UsesUp(Protocol):
-    """False: it was used before."""
-
     def use_step(self, account: Account, step: int) -> bool: ...
 
     def use_recovery(self, account: Account, hashed: str) -> bool: ...
@@ -77,7 +68,6 @@ class UsesUp(Protocol):
 
 class CodeCheck:
     def __init__(self, clock: Clock, failures: StoredFailures, uses: UsesUp) -> None:
-        """`failures` are those of codes, limited to TRIES within TRIES_MS."""
         self._clock = clock
         self._failures = failures
         self._uses = uses

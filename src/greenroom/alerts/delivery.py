@@ -28,7 +28,7 @@ from greenroom.outbound import (
 )
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
-"""Receivers answer in a few words. No redirects: a secret is meant for the configured address."""
+"""No redirects: a secret is meant for the configured address."""
 
 
 KEY_MISSING = (
@@ -39,17 +39,14 @@ KEY_MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """`problem` is empty when it was delivered."""
-
     problem: str = ""
     permanent: bool = False
     retry_after_ms: int = 0
 
 
 class Delivery:
-    """`read` returns the newest configuration; it blocks and is called in a thread.
-
-    `guard` and `mail_server` may be replaced while it runs.
+    """`read` blocks and is called in a thread. `guard` and `mail_server` may be replaced while it
+    runs.
     """
 
     def __init__(
@@ -80,7 +77,6 @@ class Delivery:
         )
 
     async def call(self, webhook: Webhook, message: Message) -> DeliveryOutcome:
-        """`Message(None, …)` is the test."""
         channel = CHANNELS.get(webhook.channel, CHANNELS[GENERIC])
         return await self._post(channel, message, webhook.url, webhook.secret)
 

@@ -43,13 +43,10 @@ from greenroom.web.time_format import moment as written
 
 WEBHOOKS_MAX = 200
 SERVICES_MAX = 50
-"""Each is its own line in the outbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A text that is written and never shown."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         # A sealed value comes from a copy of the store and cannot be opened elsewhere.
         if isinstance(value, str) and is_sealed(value):
@@ -134,7 +131,6 @@ def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]
 
 
 def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
-    """Raises Refused when there is none."""
     return entry_of(known.webhooks, "webhook", webhook_id)
 
 
@@ -145,11 +141,8 @@ def read_webhook(
     view: NotificationView,
     new_id: Callable[[], str],
 ) -> Webhook:
-    """The webhook of a document: a new one, or `webhook_id` changed. Raises Refused with every
-    fault.
-
-    A URL sent back as shown stays. An unsent secret stays only with its own server: whoever changes
-    the server has to know the secret.
+    """Raises Refused with every fault. An unsent secret stays only with its own server: whoever
+    changes the server has to know the secret.
     """
     entry = None if webhook_id is None else webhook_of(known, webhook_id)
     if entry is not None:
@@ -197,8 +190,6 @@ def read_webhook(
 def save(
     webhook_id: str | None, document: Any, view: NotificationView, made: Webhook
 ) -> ConfigChange:
-    """Writes the webhook of `read_webhook`; reads it again on the newest configuration."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         record = read_webhook(known, webhook_id, document, view, lambda: made.id)
         return PlannedChange([Put(record)], lambda _after: {"id": record.id})
@@ -213,10 +204,8 @@ def keep(
     webhook_id: str | None,
     document: Any,
 ) -> tuple[Json, str]:
-    """Saves a webhook, after a test message if its URL or secret is new. Returns the answer and
-    what went wrong with the test.
-
-    Raises Refused, also when the settings require the test and it failed.
+    """Tests it if its URL or secret is new. Returns the answer and what went wrong with the test.
+    Raises Refused.
     """
     made = config.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
     old = (
@@ -253,8 +242,6 @@ def services(known: Configuration) -> list[Json]:
 
 
 def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
-    """Adds a PagerDuty service; answers its id. `kept_key` replaces the document's key."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(
             PAGERDUTY, document, lambda values: record_problems(PagerdutyService, values)
@@ -277,7 +264,7 @@ def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
 
 
 def delete_services(service_id: str | None = None) -> ConfigChange:
-    """Removes one PagerDuty service, or all that were made through the API."""
+    """All that were made through the API without an id."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         if service_id is not None and service_id not in known.pagerduty_services:
@@ -296,8 +283,6 @@ def delete_services(service_id: str | None = None) -> ConfigChange:
 
 
 def eligible(view: NotificationView) -> Json:
-    """The kinds of destinations, and whether each can be used now."""
-
     def row(kind: str, ready: bool) -> list[Json]:
         return [{"eligible": True, "ready": ready, "type": kind}]
 
@@ -309,7 +294,6 @@ def eligible(view: NotificationView) -> Json:
 
 
 def test_failed(problem: str) -> Refused:
-    """The webhook rejected its test message."""
     return Refused(ApiFault(Code.WEBHOOK_TEST, f"webhook test failed: {problem}", "/url"))
 
 

@@ -73,7 +73,7 @@ def show(entry: Dispatch) -> Json:
 
 
 def bound_ms(name: str, text: str | None) -> int | None:
-    """A query's time in Unix milliseconds. Raises Refused."""
+    """Raises Refused."""
     if text is None:
         return None
     found = milliseconds(text.replace(" ", "+"))  # a plus that was not escaped

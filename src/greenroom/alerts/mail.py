@@ -17,19 +17,16 @@ if TYPE_CHECKING:
     import aiosmtplib
 
 TOTAL_S = 30.0
-"""For the connection, the login and the message together."""
 
 LOCAL = "localhost"
-"""The domain of the default sender: nobody else has an address there, and mail servers refuse it."""
+"""Nobody else has an address there, and mail servers refuse it."""
 
 COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where e-mail is handed in. It is the operator's own setting, so it may be on a private
-    address.
-    """
+    """It may be on a private address."""
 
     host: str
     port: int = 587
@@ -40,19 +37,16 @@ class MailServer:
 
     @property
     def domain(self) -> str:
-        """Of the sender."""
         return self.sender.rpartition("@")[2].strip("> ") or LOCAL
 
     @property
     def introduced_as(self) -> str:
-        """The name in EHLO: the sender's domain, or the name of this machine as it knows it; a name
-        server would have to be asked each time.
-        """
+        """In EHLO; a name server would have to be asked each time."""
         return self.domain if self.domain != LOCAL else socket.gethostname()
 
 
 class MailRefused(GreenroomError):
-    """The mail server did not take it. `permanent`: it says that it never will."""
+    """`permanent`: the server says that it never will."""
 
     def __init__(self, reason: str, permanent: bool = False) -> None:
         super().__init__(reason)
@@ -60,7 +54,7 @@ class MailRefused(GreenroomError):
 
 
 async def send(server: MailServer, message: EmailMessage) -> None:
-    """Returns when the mail server has taken responsibility for the message. Raises MailRefused."""
+    """Raises MailRefused."""
     import aiosmtplib  # 40 ms, and most installations send no e-mail
 
     client = aiosmtplib.SMTP(
@@ -96,9 +90,7 @@ def _said(error: "aiosmtplib.SMTPResponseException | aiosmtplib.SMTPRecipientRef
 
 
 def written(message: Message, server: MailServer, recipient: str) -> EmailMessage:
-    """The e-mail. Its id depends on the alert, the policy and the recipient only, so a repeated one
-    is recognised as the same.
-    """
+    """Its id depends on alert, policy and recipient only, so a repeated one is recognised."""
     mail = EmailMessage()
     mail["From"], mail["To"] = server.sender, recipient
     mail["Subject"] = " ".join(f"[greenroom] {message.title}".split())

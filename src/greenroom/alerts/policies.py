@@ -45,7 +45,6 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 POLICIES_MAX = 500
-"""Every alert is compared with all of them."""
 
 PUBLISHED_TYPES = tuple(
     """
@@ -75,9 +74,7 @@ tunnel_update_event universal_ssl_event_type web_analytics_metrics_update
 zone_aop_custom_certificate_expiration_type
 """.split()
 )
-"""Cloudflare's alert types. A policy may name any of them; greenroom raises only
-`health_check_status_notification` and its own.
-"""
+"""Cloudflare's; greenroom raises only `health_check_status_notification` and its own."""
 
 ALERT_TYPES = tuple(sorted({*PUBLISHED_TYPES, *ALERTS}))
 
@@ -89,10 +86,7 @@ _MOST = {"email": EMAILS_MAX, "webhooks": DESTINATIONS_MAX, "pagerduty": DESTINA
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
-    """For each kind of destination a list of objects with an id."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """Field of the record -> ids."""
         if not isinstance(value, dict):
             problems.append(Problem(pointer, "must be an object"))
             return {}
@@ -207,13 +201,10 @@ def show(entry: Entry[AlertPolicy]) -> Json:
 
 
 def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
-    """Raises Refused when there is none."""
     return entry_of(known.alert_policies, "policy", policy_id)
 
 
 def create(document: Any) -> ConfigChange:
-    """Answers the id."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = _read(document)
         if len(known.alert_policies) >= POLICIES_MAX:
@@ -225,8 +216,6 @@ def create(document: Any) -> ConfigChange:
 
 
 def change(policy_id: str, document: Any) -> ConfigChange:
-    """Replaces the fields that are sent, lists as a whole. Answers the id."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = policy_of(known, policy_id)
         refuse_read_only(entry, "policy")
@@ -240,8 +229,6 @@ def change(policy_id: str, document: Any) -> ConfigChange:
 
 
 def delete(policy_id: str) -> ConfigChange:
-    """Its silences go with it; sent messages stay."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(policy_of(known, policy_id), "policy")
         silences = [
@@ -257,9 +244,7 @@ def delete(policy_id: str) -> ConfigChange:
 def send_test(
     known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext
 ) -> str:
-    """Sends the example of the policy's alert type to all its destinations, marked as a test; gives
-    its correlation id.
-    """
+    """Returns its correlation id."""
     policy = policy_of(known, policy_id).record
     row = ALERTS.get(policy.alert_type)
     if row is None:
@@ -284,7 +269,7 @@ def send_test(
 
 
 def warnings(known: Configuration, document: Any) -> list[str]:
-    """Destinations that do not exist: allowed, but probably a mistake."""
+    """Destinations that do not exist are allowed."""
     problems: list[Problem] = []
     wanted = document.get("mechanisms") if isinstance(document, dict) else None
     parts = Mechanisms().read("mechanisms", wanted, problems) if wanted is not None else {}

@@ -1,11 +1,7 @@
-"""Delivers messages from the outbox, in one process at a time, each destination in order.
-
-The lease needs no clock that machines share. A sending process increases a number at least once a
-second; a process that sees the same number for STALE_S of its own time takes over. Steps are
-written only while the lease is held, so a process that was away too long changes nothing. What it
-delivered without writing it down is delivered again.
-
-A process with nothing to send holds no lease and writes nothing.
+"""Delivers messages from the outbox, in one process at a time, each destination in order. The lease
+needs no shared clock: the sender increases a number at least once a second, and a process that sees
+the same number for STALE_S takes over. Steps are written only while the lease is held; what was
+delivered without being written is delivered again.
 """
 
 import asyncio
@@ -23,17 +19,14 @@ from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 
 LOOK_S = 0.5
-"""How often to look for new or due messages."""
 
 BEAT_S = 1.0
 STALE_S = 3.0
-"""Three missed signs of life."""
 
 IDLE_S = 2.0
-"""How long an idle sender keeps the lease, so that alerts in a row do not each take it."""
+"""So that alerts in a row do not each take the lease."""
 
 FORGET_S = 600.0
-"""Between removals of old rows."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,8 +35,6 @@ Attempt = Callable[[Due, Configuration], Awaitable[DeliveryOutcome]]
 
 
 class NotificationSender:
-    """Runs in every process; delivers in one of them."""
-
     def __init__(
         self,
         outbox: SqlOutbox,
@@ -53,7 +44,7 @@ class NotificationSender:
         random: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`read` blocks; `random` gives 0 to 1. Blocking calls run in threads."""
+        """`read` blocks."""
         self.holder = secrets.token_hex(8)
         self._outbox = outbox
         self._read = read
@@ -71,7 +62,6 @@ class NotificationSender:
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
-        """Retries while the store does not answer; the caller restarts it after other errors."""
         loop = asyncio.get_running_loop()
 
         def changed() -> None:
@@ -100,7 +90,6 @@ class NotificationSender:
         self._wake.clear()
 
     async def _turn(self) -> None:
-        """Starts every delivery that can start."""
         now_s = self._monotonic()
         # before it is read: a delivery that ends meanwhile has left a row that is read as still to be
         # sent
@@ -201,7 +190,6 @@ class NotificationSender:
             self._lose()
 
     def _lose(self) -> None:
-        """Leaves open deliveries to the next sender."""
         self._mine = False
         current = asyncio.current_task()
         for task in self._busy.values():
@@ -209,7 +197,6 @@ class NotificationSender:
                 task.cancel()
 
     async def _stop(self) -> None:
-        """Gives the lease back for the next process; open deliveries are sent again."""
         tasks = list(self._busy.values())
         for task in tasks:
             task.cancel()

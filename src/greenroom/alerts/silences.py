@@ -29,7 +29,6 @@ from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
 
 SILENCES_MAX = 1_000
-"""Every alert is compared with all of them."""
 
 DEFAULT_MS = 3_600_000
 """A forgotten silence must not hide alerts forever."""
@@ -69,18 +68,14 @@ def show(entry: Entry[Silence]) -> Json:
 
 
 def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
-    """Raises Refused when there is none."""
     return entry_of(known.silences, "silence", silence_id)
 
 
 def every(known: Configuration) -> list[Json]:
-    """Oldest first."""
     return [show(entry) for entry in known.silences.values()]
 
 
 def put_all(documents: Any, *, change: bool) -> ConfigChange:
-    """Creates a silence of every object; with `change`, an id changes that silence."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         if not isinstance(documents, list):
             raise Refused(ApiFault(Code.BAD_BODY, "the body must be a list of silences"))

@@ -1,12 +1,7 @@
-"""The outbox of notifications: an alert and all its consequences are one transaction, and one
-process at a time sends.
-
-Only the oldest message of a destination is handed out (postponed ones apart), so its order holds
-over retries and crashes. A message leaves the outbox in the transaction that writes its history
-row: a crash in between sends it again, with the same correlation id.
-
-Every write first changes the sender's row, so writers queue there, as they do at the
-configuration's row.
+"""The outbox of notifications. An alert and its messages are one transaction; a message leaves in
+the transaction that writes its history row, so a crash sends it again, with the same correlation
+id. Only the oldest message of a destination is handed out. Every write first changes the sender's
+row, so writers queue there.
 """
 
 import secrets
@@ -44,40 +39,35 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy
 
 AT_ONCE = 64
-"""Destinations that are handed out at once."""
 
 PROBLEM_MAX = 500
 
 
 class SqlOutbox:
-    """Methods block on the database: call them in a thread. All raise StorageFailed."""
+    """Methods block on the database. All raise StorageFailed."""
 
     def __init__(self, store: SqlStore) -> None:
-        """`store` keeps the policies and the outbox in one database."""
         self._transaction = store.transaction
         self._stored = store.read_within
         self.layer: Callable[[Configuration], Configuration] = lambda stored: stored
-        """Adds the policies of the configuration file."""
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` after every `put` through this object, in its thread; it must be quick
-        and not raise.
-
-        Returns the function that ends it.
+        """`changed` is called in the thread of `put`; it must not raise. Returns the function that
+        ends it.
         """
         self._watchers.append(changed)
         return lambda: self._watchers.remove(changed)
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
-        """Stores alerts and their messages; returns the number of new alerts."""
+        """Returns the number of new alerts."""
         with self._transaction(writes=True) as connection:
             new = keep(connection, self.layer(self._stored(connection)), found, now_ms)
         self.told()
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Creates messages for all destinations, despite filters, interval and silences."""
+        """Despite filters, interval and silences."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
             _write_messages(
@@ -90,7 +80,7 @@ class SqlOutbox:
         self.told()
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]] | None:
-        """(id of the destination, what went wrong) of a test; None while one was not tried."""
+        """None while a destination was not tried."""
         waiting = (
             select(outbox.c.destination, outbox.c.attempts)
             .join(alerts, alerts.c.number == outbox.c.alert)
@@ -108,12 +98,11 @@ class SqlOutbox:
         return found + [(Destination.of(row.destination).id, again) for row in left]
 
     def told(self) -> None:
-        """Notifies watchers."""
         for changed in tuple(self._watchers):
             changed()
 
     def due(self, now_ms: int) -> list[Due]:
-        """The oldest message of every due destination, at most AT_ONCE."""
+        """At most AT_ONCE."""
         heads = (
             select(func.min(outbox.c.number))
             .where(outbox.c.not_before_ms <= now_ms)
@@ -143,11 +132,10 @@ class SqlOutbox:
         ]
 
     def waiting(self) -> int:
-        """The number of undelivered messages."""
         return self.backlog(0)[0]
 
     def backlog(self, now_ms: int) -> tuple[int, int]:
-        """(undelivered messages, age of the oldest due one in milliseconds or 0)."""
+        """(undelivered messages, age of the oldest due one in ms or 0)."""
         oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
             count, since_ms = connection.execute(
@@ -156,13 +144,13 @@ class SqlOutbox:
         return int(count), 0 if since_ms is None else max(0, now_ms - int(since_ms))
 
     def lease(self) -> tuple[str, int]:
-        """(the sender or empty, and a number that grows while it is alive)."""
+        """The sender or empty, and a number that grows while it is alive."""
         with self._transaction() as connection:
             row = connection.execute(select(sender)).one()
         return (row.holder if row.active else "", int(row.beat))
 
     def take(self, holder: str, seen: tuple[str, int]) -> bool:
-        """Becomes the sender, if the lease still is what was seen."""
+        """Only if the lease still is what was seen."""
         with self._transaction(writes=True) as connection:
             changed = (
                 update(sender)
@@ -172,12 +160,12 @@ class SqlOutbox:
             return connection.execute(changed).rowcount == 1
 
     def beat(self, holder: str, *, last: bool = False) -> bool:
-        """A sign of life; False when another process sends now. `last`: gives the lease back."""
+        """False when another process sends now. `last`: gives the lease back."""
         with self._transaction(writes=True) as connection:
             return _beat(connection, holder, not last)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
-        """Moves a message to the history with its problem; False if another process sends now."""
+        """False if another process sends now."""
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
         with self._transaction(writes=True) as connection:
@@ -189,7 +177,7 @@ class SqlOutbox:
         return True
 
     def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool:
-        """Retries at `retry_ms`; False when another process sends now."""
+        """False when another process sends now."""
         with self._transaction(writes=True) as connection:
             if not _beat(connection, holder):
                 return False
@@ -203,7 +191,6 @@ class SqlOutbox:
         return True
 
     def note(self, destination: str, now_ms: int, *, delivered: bool) -> None:
-        """Notes the delivery of a message outside the outbox (the test of a webhook)."""
         with self._transaction(writes=True) as connection:
             _note(connection, destination, now_ms, delivered=delivered)
 
@@ -237,7 +224,6 @@ class SqlOutbox:
         ], int(total)
 
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Incidents that are open or began since then, newest first."""
         end = alerts.alias("ends")
         same = and_(
             end.c.type == alerts.c.type,
@@ -260,11 +246,10 @@ class SqlOutbox:
         ]
 
     def open_incidents(self) -> list[Alert]:
-        """The start of every open incident."""
         return [found.start for found in self.incidents(1 << 62)]
 
     def forget(self, now_ms: int) -> None:
-        """Removes expired rows. Open incidents and unsent messages stay."""
+        """Open incidents and unsent messages stay."""
         over = alerts.alias("over")
         ended = (
             select(over.c.correlation_id)
@@ -283,7 +268,7 @@ class SqlOutbox:
 def keep(
     connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int
 ) -> int:
-    """Writes alerts and their messages on an open connection; returns the number of new alerts."""
+    """On an open connection; returns the number of new alerts."""
     if not found:
         return 0
     connection.execute(update(sender).values(beat=sender.c.beat))  # writers queue up here

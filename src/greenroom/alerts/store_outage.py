@@ -1,4 +1,4 @@
-"""Logs a store outage once, not at every try."""
+"""Logs a store outage once, and again for a new reason."""
 
 import structlog
 
@@ -8,7 +8,7 @@ log = structlog.get_logger(__name__)
 
 
 class StoreOutage:
-    """`waiting` and `resumed` are event names. Logs `waiting` again for a new reason."""
+    """`waiting` and `resumed` are event names."""
 
     def __init__(self, waiting: str, resumed: str) -> None:
         self._waiting = waiting

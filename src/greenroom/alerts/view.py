@@ -9,51 +9,44 @@ from greenroom.web.pages.parts import PagePart
 
 
 class NotificationView(Protocol):
-    """Methods block: call them in a thread. Those of the store raise StorageFailed."""
+    """Methods block. Those of the store raise StorageFailed."""
 
     @property
     def webhook_test(self) -> str:
         """`required`, `reported` or `off`."""
 
     @property
-    def mail_ready(self) -> bool:
-        """Whether there is a mail server."""
+    def mail_ready(self) -> bool: ...
 
     def url_problem(self, url: str) -> str:
-        """Why the settings forbid this URL for any address of its host, or empty."""
+        """Empty when it is allowed."""
 
     def test(self, webhook: Webhook) -> str:
-        """Sends the test message and notes the outcome; what went wrong, or empty."""
+        """Notes the outcome; empty when delivered."""
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
-        """Destination key -> (last success, last failure) in Unix milliseconds."""
+        """Destination key -> (last success, last failure) in Unix ms."""
 
-    def waiting(self) -> int:
-        """The number of undelivered messages."""
+    def waiting(self) -> int: ...
 
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int
     ) -> tuple[list[Dispatch], int]:
-        """A page of the history, newest first, and the total."""
+        """Newest first, and the total."""
 
-    def incidents(self, since_ms: int) -> list[Incident]:
-        """Incidents that are open or began since then, newest first."""
+    def incidents(self, since_ms: int) -> list[Incident]: ...
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """Sends an alert to all destinations, despite filters, interval and silences."""
+        """Despite filters, interval and silences."""
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        """(id of the destination, what went wrong at the first attempt) of a test; waits for it,
-        some seconds at most.
-        """
+        """Waits for the first attempt, some seconds at most."""
 
 
 NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
 
 
 class NoNotifications:
-    """Sends nothing: for documents and tests."""
-
     webhook_test = "off"
     mail_ready = False
 

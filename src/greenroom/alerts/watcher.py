@@ -14,14 +14,12 @@ from greenroom.model.alert import Alert
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
-"""Alerts that wait for the store: an hour of everything failing. Drops the oldest."""
+"""An hour of everything failing. Drops the oldest."""
 
 log = structlog.get_logger(__name__)
 
 
 class Watcher:
-    """`look` takes a picture in the event loop."""
-
     def __init__(
         self,
         look: Callable[[], Picture],
@@ -40,7 +38,7 @@ class Watcher:
         self._outage = StoreOutage("alerts_waiting", "alerts_resumed")
 
     async def run(self) -> None:
-        """Never returns. While the store does not answer, alerts wait in memory."""
+        """While the store does not answer, alerts wait in memory."""
         while True:
             await self.look_once()
             await self._rest()

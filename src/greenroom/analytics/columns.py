@@ -1,8 +1,6 @@
-"""The columns of the minute table, and what hours and days keep of them.
-
-An hour keeps for each column the highest, the lowest or the sum of its minutes. A weighted average
-is kept as the sum of value times weight and the sum of weights. All are whole numbers, so hours and
-days give exactly what the minutes give (tests/properties/test_analytics_laws.py).
+"""The columns of the minute table, and what hours and days keep of them: the highest, the lowest or
+the sum of the minutes. A weighted average is kept as two sums. All are whole numbers, so hours and
+days give exactly what the minutes give.
 """
 
 from collections.abc import Iterator
@@ -14,18 +12,14 @@ from greenroom.analytics.rollup import PERCENTS
 GAUGES = ("active", "queued", "wait")
 LIMITS = ("limit_active", "limit_rate", "limit_session")
 TIMES = ("waited", "origin")
-"""The two histograms, in milliseconds."""
+"""Histograms, in milliseconds."""
 
 WEIGHTS = {"waited": "admitted", "origin": "active_max"}
-"""Weights of a minute's percentiles: new users, and the most active users, of that minute."""
 
 SAMPLES = {name: f"{name}_samples" for name in GAUGES}
-"""Number of samples in the sum of a gauge."""
 
 
 class Kept(NamedTuple):
-    """A column of the hour and day tables: its expression over a minute, and its merge."""
-
     name: str
     of_minute: str
     merge: str  # sum, max or min, as SQL and as Python
@@ -81,7 +75,5 @@ def _kept() -> Iterator[Kept]:
 
 
 MINUTE_COLUMNS: tuple[str, ...] = tuple(_minute_columns())
-"""Without the minute, the room and the two histograms."""
 
 KEPT: dict[str, Kept] = {column.name: column for column in _kept()}
-"""Without time, room and the two histograms."""

@@ -1,7 +1,5 @@
-"""The metrics and dimensions of analytics, one row each, for GraphQL, exports and the reference.
-
-Names and aggregates are those of Cloudflare's `waitingRoomAnalyticsAdaptiveGroups`; greenroom's own
-say `extension`. docs/explanation/analytics.md marks names that are published nowhere.
+"""The metrics and dimensions of analytics, one row each. Names and aggregates are those of
+Cloudflare's `waitingRoomAnalyticsAdaptiveGroups`; greenroom's own say `extension`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,12 +12,9 @@ from greenroom.analytics.rollup import PERCENTS
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 
 NEW_USERS = OUTCOMES["admitted"]
-"""The one outcome that Cloudflare shows as a rate, not as a sum."""
 
 
 class Share(NamedTuple):
-    """A kept column divided by another one, if any, and by `per`, rounded to `digits`."""
-
     column: str
     over: str = ""
     per: int = 1
@@ -27,8 +22,6 @@ class Share(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """`raw`: the value in the raw dataset, from the minute table."""
-
     name: str
     unit: str
     help: str
@@ -38,7 +31,6 @@ class Metric(NamedTuple):
 
 
 FLOATS = frozenset({"avg", "avgWeighted", "percentile"})
-"""Aggregates that are fractions. `percentile` is greenroom's own."""
 
 
 def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
@@ -154,7 +146,7 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
 
 
 class Dimension(NamedTuple):
-    """What to group, filter and order by. `bucket_s`: width of a time bucket; 0 for the room."""
+    """`bucket_s` 0 for the room."""
 
     name: str
     bucket_s: int
@@ -181,7 +173,6 @@ ROOM = "waitingRoomId"
 
 
 def column_problems() -> list[str]:
-    """Columns that a metric names and no table has; tests require none."""
     problems = []
     for metric in METRICS.values():
         if metric.raw and metric.raw.column not in MINUTE_COLUMNS:

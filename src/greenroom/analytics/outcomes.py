@@ -1,16 +1,13 @@
-"""What can become of a request or a visitor: one row each, for recorder, store, GraphQL, exports,
-dashboard and reference.
-
-A new row needs its `since`, the next version of the store's tables; everything else follows.
+"""What can become of a request or a visitor: one row each. A new row needs its `since`, the next
+version of the store's tables.
 """
 
 from typing import NamedTuple
 
 
 class RoomOutcome(NamedTuple):
-    """`column`: in the store, and never renamed. `metric`: in GraphQL and exports. `label`: for
-    operators. `decided`: the decisions that count (names of `Decided`); empty where the recorder
-    counts what no request shows.
+    """`column`: never renamed. `decided`: the decisions that count; empty where the recorder counts
+    what no request shows.
     """
 
     column: str

@@ -1,12 +1,6 @@
-"""A question to analytics, and the tables that answer it.
-
-A question needs no finer table than its narrowest time bucket, but its span may begin and end in
-the middle of an hour. So the span is cut into whole days from the day table, whole hours from the
-hour table, and minutes at both ends. The pieces cover the span without overlap and merging is
-associative, so the answer equals that of the minutes alone.
-
-A question is checked when it is made: only whole numbers and names from the tables of `metrics`
-reach a store.
+"""A question to analytics, and the tables that answer it. The span is cut into whole days, whole
+hours, and minutes at both ends; merging is associative, so the answer equals that of the minutes
+alone. Only whole numbers and names from the tables of `metrics` reach a store.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,11 +11,10 @@ import msgspec
 from greenroom.analytics.metrics import DAY_S, DIMENSIONS, HOUR_S, METRICS, MINUTE_S, ROOM
 
 ROWS_MAX = 10_000
-"""As published (maxPageSize)."""
 
 CONDITIONS_MAX = 200
 VALUES_MAX = 1_000
-"""Conditions of one filter and values of one condition, because a store parses them as text."""
+"""A store parses them as text."""
 
 OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda one, other: one == other,
@@ -31,7 +24,6 @@ OPERATORS: dict[str, Callable[[int, int], bool]] = {
     "lt": lambda one, other: one < other,
     "leq": lambda one, other: one <= other,
 }
-"""Comparisons of numbers; `in` and `notin` take several."""
 
 
 class QuestionRefused(ValueError):
@@ -39,10 +31,8 @@ class QuestionRefused(ValueError):
 
 
 class DimensionFilter(NamedTuple):
-    """Values are Unix seconds for times, room ids for the room. `op`: one of OPERATORS, `in` or
-    `notin`.
-
-    The room allows only `in` and `notin`; the caller resolves patterns.
+    """Times are Unix seconds. The room allows only `in` and `notin`; the caller resolves
+    patterns.
     """
 
     dimension: str
@@ -62,14 +52,12 @@ Filter = DimensionFilter | AllOf | AnyOf
 
 
 class Wanted(NamedTuple):
-    """In a raw question the aggregate is empty."""
-
     aggregate: str
     metric: str
 
 
 class Order(NamedTuple):
-    """By a dimension (aggregate empty), by `count`, or by a metric with its aggregate."""
+    """By a dimension (aggregate empty), by `count`, or by a metric."""
 
     aggregate: str
     name: str
@@ -77,9 +65,8 @@ class Order(NamedTuple):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """`start_s` (inclusive) and `end_s` (exclusive) are Unix seconds; `rooms` None means all.
-
-    Rows are grouped by exactly `dimensions`; a `raw` question has one row for each room and minute.
+    """`end_s` is exclusive; `rooms` None means all. Rows are grouped by exactly `dimensions`;
+    `raw`: one row for each room and minute.
     """
 
     start_s: int
@@ -93,7 +80,6 @@ class Question(msgspec.Struct, frozen=True):
     raw: bool = False
 
     def __post_init__(self) -> None:
-        """Raises Refused."""
         if not 1 <= self.limit <= ROWS_MAX:
             raise QuestionRefused(f"limit must be from 1 to {ROWS_MAX}, not {self.limit}")
         if self.start_s < 0:
@@ -110,7 +96,6 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def finest_s(self) -> int:
-        """The narrowest bucket of its dimensions and conditions; a day without any."""
         if self.raw:
             return MINUTE_S
         named = [
@@ -194,23 +179,16 @@ def _dimensions_of(found: Filter | None) -> Iterator[str]:
 # -- the span --------------------------------------------------------------------------------------
 
 NO_BEGIN_S, FOREVER_S = -(1 << 40), 1 << 32
-"""Before any time that can be written, and in 2106: no row is outside."""
 
 
 class Span(NamedTuple):
-    """Time bounds of the conditions, and the filter that is left to check by row."""
-
     start_s: int
     end_s: int
     rest: Filter | None
 
 
 def span_of(found: Filter | None) -> Span:
-    """The span outside of which no row matches the required conditions; NO_BEGIN_S and FOREVER_S
-    when unbounded.
-
-    A minute counts for the moment at which it begins.
-    """
+    """A minute counts for the moment at which it begins."""
     start_s, end_s, rest = NO_BEGIN_S, FOREVER_S, list[Filter]()
     for part in _required(found):
         bounds = _bounds(part) if isinstance(part, DimensionFilter) else None
@@ -222,7 +200,6 @@ def span_of(found: Filter | None) -> Span:
 
 
 def _required(found: Filter | None) -> Iterator[Filter]:
-    """Required conditions, through nested ANDs."""
     if isinstance(found, AllOf):
         for part in found.parts:
             yield from _required(part)
@@ -231,7 +208,7 @@ def _required(found: Filter | None) -> Iterator[Filter]:
 
 
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
-    """[start, end) of minute begins that match; None when it is not one range."""
+    """None when it is not one range."""
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
     if (
         not width
@@ -256,16 +233,14 @@ def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
 
 
 class Piece(NamedTuple):
-    """A part of the span and its table."""
-
     table: str  # minutes, hours or days
     start_s: int
     end_s: int
 
 
 class Known(NamedTuple):
-    """Hours and days are complete below `hours_to_s` and `days_to_s`; minutes are kept from
-    `minutes_from_s`, hours from `hours_from_s`.
+    """Hours and days are complete below `hours_to_s` and `days_to_s`; minutes and hours are kept
+    from `minutes_from_s` and `hours_from_s`.
     """
 
     hours_to_s: int = 0
@@ -275,7 +250,7 @@ class Known(NamedTuple):
 
 
 def pieces(start_s: int, end_s: int, finest_s: int, known: Known) -> list[Piece]:
-    """Cuts the span into ordered, non-empty pieces. Raises Refused if a table begins later."""
+    """Raises Refused if a table begins later."""
     cut: list[Piece] = []
     levels = [("days", DAY_S, known.days_to_s), ("hours", HOUR_S, known.hours_to_s)]
     _cut(start_s, end_s, [level for level in levels if finest_s % level[1] == 0], cut)
@@ -309,11 +284,11 @@ def _cut(
 
 
 Row = Mapping[tuple[str, str], "int | float | str | None"]
-"""(aggregate, metric) -> value; ("", name) for dimensions, ("", "count") for minutes."""
+"""("", name) for dimensions, ("", "count") for minutes."""
 
 
 class AnalyticsAnswer(NamedTuple):
-    """`incomplete` minutes had a killed process in them; `generated` ones are made up."""
+    """`generated` minutes are made up."""
 
     rows: Sequence[Row]
     incomplete: int = 0
@@ -324,10 +299,9 @@ class SlowAnswer(Exception): ...
 
 
 class AnalyticsStore(Protocol):
-    """Blocks: call it in a thread; several may call it."""
+    """Blocks; several threads may call it."""
 
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
 
-    def rooms_of(self, zone_id: str) -> Collection[str]:
-        """Ids of the zone's rooms that have data, deleted rooms included."""
+    def rooms_of(self, zone_id: str) -> Collection[str]: ...

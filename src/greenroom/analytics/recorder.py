@@ -1,10 +1,6 @@
-"""Counts what happens in this process, one minute at a time.
-
-Decisions are counted once for all readers (`decision.decision_counts`) and taken when a minute
-closes, so call `close` before the first decision at or after `ends_ms` is counted.
-
-Minutes only go forward: when the clock jumps back the open minute stays open, so no process reports
-a minute twice. Minutes that are not fetched in time are dropped, oldest first, and counted.
+"""Counts what happens in this process, one minute at a time. Call `close` before the first decision
+at or after `ends_ms` is counted. When the clock jumps back the open minute stays open, so no minute
+is reported twice. Minutes that are not fetched in time are dropped, oldest first.
 """
 
 from collections import deque
@@ -22,7 +18,7 @@ from greenroom.analytics.rollup import (
 )
 
 MINUTES_KEPT = 60
-"""Closed minutes that wait to be fetched: about 1 MB each with 1,000 busy rooms."""
+"""About 1 MB each with 1,000 busy rooms."""
 
 NOT_WAITED = -1
 
@@ -50,7 +46,7 @@ class RoomMinute:
 
 
 class ClosedMinute:
-    """Nothing changes in it any more, so another thread may make its messages."""
+    """Immutable: another thread may make its messages."""
 
     __slots__ = ("_data_center", "_rooms", "_source", "minute")
 
@@ -70,7 +66,7 @@ class ClosedMinute:
 
 
 class Recorder:
-    """All rooms of one process. Not thread-safe."""
+    """Not thread-safe."""
 
     def __init__(self, source: str, data_center: str, now_ms: int) -> None:
         """`source` must be new at each start of the process."""
@@ -82,13 +78,13 @@ class Recorder:
         self._begin(now_ms // MINUTE_MS)
 
     def takes(self, added: Callable[[], Iterable[tuple[str, str, int]]]) -> None:
-        """Also counts (room, outcome of `OUTCOMES`, number since the last call)."""
+        """(room, outcome, number since the last call)."""
         self._taken = added
 
     # -- what happens ------------------------------------------------------------------------------
 
     def decided(self, room_id: str, outcome: str, now_ms: int, waited_ms: int = NOT_WAITED) -> None:
-        """`outcome` is of `OUTCOMES`; `waited_ms` is for visitors admitted from the line."""
+        """`waited_ms`: for visitors admitted from the line."""
         self.counted(room_id, outcome, 1, now_ms)
         if waited_ms >= 0:
             self.waited(room_id, waited_ms, now_ms)
@@ -97,13 +93,11 @@ class Recorder:
         record(self._room(room_id, now_ms).waited, waited_ms)
 
     def counted(self, room_id: str, outcome: str, count: int, now_ms: int) -> None:
-        """Counts `count` outcomes at once."""
         if count:
             outcomes = self._room(room_id, now_ms).outcomes
             outcomes[outcome] = outcomes.get(outcome, 0) + count
 
     def stayed(self, room_id: str, times_ms: Iterable[int], now_ms: int) -> None:
-        """Sessions ended, each after this time from admission to the last activity."""
         origin = self._room(room_id, now_ms).origin
         for time_ms in times_ms:
             record(origin, time_ms)
@@ -111,7 +105,6 @@ class Recorder:
     def looked(
         self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int
     ) -> None:
-        """`wait_s` None: not known."""
         room = self._room(room_id, now_ms)
         slot = max(0, min(SLOTS - 1, (now_ms - self._minute * MINUTE_MS) // SLOT_MS))
         room.active[slot] = max(room.active[slot], active)
@@ -120,13 +113,12 @@ class Recorder:
             room.wait_s[slot] = max(room.wait_s[slot], wait_s)
 
     def limited(self, room_id: str, limits: RoomLimits) -> None:
-        """Sets the limits in force; the last ones of a minute count."""
+        """The last ones of a minute count."""
         self._room(room_id, limits.at_ms).limits = limits
 
     # -- minutes -----------------------------------------------------------------------------------
 
     def close(self, now_ms: int) -> None:
-        """Begins the minute of `now_ms`, if it is later than the open one."""
         minute = now_ms // MINUTE_MS
         if minute <= self._minute:
             return
@@ -134,18 +126,16 @@ class Recorder:
         self._begin(minute)
 
     def finish(self) -> None:
-        """Closes the open minute at the end of the process. Nothing may be recorded afterwards."""
         self._put_away()
         self._begin(self._minute + 1)
 
     def fetch(self) -> list[ClosedMinute]:
-        """Takes the closed minutes, oldest first."""
         closed = list(self._closed)
         self._closed.clear()
         return closed
 
     def give_back(self, minutes: Iterable[ClosedMinute]) -> None:
-        """Puts back what was fetched and could not be passed on, as far as there is room."""
+        """As far as there is room."""
         self._closed.extendleft(reversed(list(minutes)))
         self._shorten()
 

@@ -1,7 +1,5 @@
-"""What one process knows of one room and minute, its merge, and its row.
-
-`merge` is associative and commutative (tests/properties/test_analytics_laws.py), so parts merge in
-any order and grouping. It is not idempotent, so the store keeps each part once, by its key.
+"""What one process knows of one room and minute. `merge` is associative and commutative but not
+idempotent, so the store keeps each part once, by its key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +13,8 @@ from greenroom.analytics.outcomes import OUTCOMES
 MINUTE_MS = 60_000
 SLOT_MS = 5_000
 SLOTS = MINUTE_MS // SLOT_MS
-"""Samples of a room in a minute: enough for a peak, cheap enough for a thousand rooms."""
 
 PERCENTS = (50, 75, 90, 95, 99)
-"""Percentiles of a minute kept as numbers, beside the histogram."""
 
 _SPREAD_COLUMNS = {
     name: tuple(f"{name}_{what}" for what in ("samples", "max", "min", "sum"))
@@ -33,7 +29,7 @@ _NO_SLOTS = (_NOT_LOOKED,) * SLOTS
 
 
 class GaugeTrack(msgspec.Struct, frozen=True):
-    """Gauges of one data center, one for each slot of the minute; -1 where unknown."""
+    """-1 where unknown."""
 
     active: tuple[int, ...] = _NO_SLOTS
     queued: tuple[int, ...] = _NO_SLOTS
@@ -41,7 +37,7 @@ class GaugeTrack(msgspec.Struct, frozen=True):
 
 
 class RoomLimits(msgspec.Struct, frozen=True, order=True):
-    """Limits in force, of the room or its event; the later of two counts."""
+    """The later of two counts."""
 
     at_ms: int
     total_active_users: int
@@ -62,8 +58,6 @@ class Rollup(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one source (a process from start to end) knows of one room and minute."""
-
     source: str
     minute: int  # whole minutes since 1970
     room: str
@@ -71,12 +65,10 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """Identifies duplicates."""
         return self.source, self.minute, self.room
 
 
 def merge(parts: Iterable[Rollup]) -> Rollup:
-    """A single record is returned as it is."""
     records = tuple(parts)
     if len(records) == 1:  # by far the most
         return records[0]
@@ -101,7 +93,7 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
 
 
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
-    """The higher count of each slot, because two processes may have sampled it."""
+    """Two processes may have sampled a slot: the higher count."""
     return GaugeTrack(
         tuple(map(max, one.active, other.active)),
         tuple(map(max, one.queued, other.queued)),
@@ -117,14 +109,13 @@ class Spread(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, values: Sequence[int]) -> "Spread":
-        """Of the slots that have a value."""
         return (
             cls(len(values), max(values), min(values), sum(values)) if values else cls(0, 0, 0, 0)
         )
 
 
 def together(tracks: Sequence[Sequence[int]]) -> list[int]:
-    """The gauge of the whole room: in each slot the sum over the data centers that were sampled."""
+    """In each slot the sum over the data centers that were sampled."""
     # by far the most, and a minute of a thousand rooms has to be written in 0.1 s
     if len(tracks) == 1:
         return _looked(tracks[0])
@@ -135,7 +126,6 @@ def together(tracks: Sequence[Sequence[int]]) -> list[int]:
 
 
 def longest(tracks: Sequence[Sequence[int]]) -> list[int]:
-    """The room's wait in each slot: the longest of any data center."""
     return _looked(
         tracks[0] if len(tracks) == 1 else [max(slot) for slot in zip(*tracks, strict=True)]
     )
@@ -146,7 +136,6 @@ def _looked(slots: Sequence[int]) -> list[int]:
 
 
 def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
-    """The row of the minute table, by column (`metrics.MINUTE_COLUMNS`)."""
     tracks = rollup.tracks.values()
     active = Spread.of(together([track.active for track in tracks]))
     queued = Spread.of(together([track.queued for track in tracks]))

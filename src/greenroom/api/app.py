@@ -16,7 +16,6 @@ from greenroom.configuration.state import Observed
 from greenroom.configuration.status import status
 
 PREFIX = "/client/v4"
-"""Where the management API is mounted."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,10 +33,8 @@ def control_app(
     more: Iterable[BaseRoute] = (),
     dashboard: ASGIApp | None = None,
 ) -> Starlette:
-    """`more` are routes of other services, such as the demo.
-
-    The dashboard has all remaining paths. At `/` programs that do not accept HTML get a list of the
-    other paths.
+    """The dashboard has all remaining paths. At `/` programs that do not accept HTML get a list of
+    the others.
     """
 
     async def healthz(_request: Request) -> Response:

@@ -17,13 +17,10 @@ VERIFY_PAGE = "verify_draw.html"
 
 
 def verify_page() -> str:
-    """The page that verifies a draw in a browser without any server."""
     return (resources.files("greenroom.pages") / VERIFY_PAGE).read_text("utf-8")
 
 
 def draw_routes(observed: Observed, draws: DrawFiles) -> list[BaseRoute]:
-    """`/draws`, `/draws/<id>.json` and `/draws/verify`."""
-
     async def index(_request: Request) -> Response:
         upcoming: list[dict[str, Any]] = [
             found for room in observed.state().rooms for found in announced(room)

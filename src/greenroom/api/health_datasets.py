@@ -1,7 +1,5 @@
-"""Answers `healthCheckEventsAdaptive` and `...Groups` from the event log of the health checks.
-
-The log is read for a time span, and for one check or region if the filter names one; the rest of
-the filter, groups and order are computed here, over at most EVENTS_MAX events.
+"""Answers `healthCheckEventsAdaptive` and `...Groups` from the event log. Filter, groups and order
+are computed here, over at most EVENTS_MAX events.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +24,7 @@ from greenroom.health.view import HealthView
 from greenroom.model.probe import CheckEvent
 
 EVENTS_MAX = 50_000
-"""Events of one query, about 50 MB: a day of 30 checks, an hour of 800."""
+"""About 50 MB: a day of 30 checks."""
 
 DAY_S = 86_400
 NAME = "healthCheckEventsAdaptive"
@@ -131,7 +129,6 @@ def _events(view: HealthView, query: DatasetQuery, now_ms: int) -> Sequence[Chec
 
 
 def _parts(where: Where) -> list[Comparison]:
-    """The comparisons that every row must satisfy."""
     if isinstance(where, Comparison):
         return [where]
     return (
@@ -142,11 +139,10 @@ def _parts(where: Where) -> list[Comparison]:
 
 
 NO_BEGIN_MS = -(1 << 50)
-"""Before any time that can be written."""
 
 
 def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
-    """The required range of `datetime`, by default a day. Raises Refused for a bad one."""
+    """By default a day. Raises Refused."""
     begin, end = NO_BEGIN_MS, now_ms + 1
     for part in _parts(where):
         if part.field == "datetime" and not isinstance(part.value, list):
@@ -167,7 +163,7 @@ def _span(where: Where, now_ms: int, limits: DatasetLimits) -> _Span:
 
 
 def _values(event: CheckEvent) -> EventValues:
-    """Published names; times are Unix seconds, as in filters."""
+    """Times are Unix seconds, as in filters."""
     at_s = event.at_ms // 1000
     return {
         "datetime": at_s,
@@ -244,7 +240,7 @@ def _nested(group: EventValues, query: DatasetQuery) -> dict[str, Any]:
 def _ordered(
     rows: Iterable[EventValues], query: DatasetQuery, value: Callable[[EventValues, str, str], Any]
 ) -> list[EventValues]:
-    """Newest first by default: sorting is stable, and the log has that order."""
+    """Sorting is stable, and the log has newest first."""
     found = list(rows)
     for one in reversed(query.order):
         found.sort(key=lambda row: value(row, one.aggregate, one.name), reverse=one.descending)

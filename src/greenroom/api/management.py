@@ -77,7 +77,6 @@ ROUTERS = (
 NO_DATASETS: Mapping[str, DatasetAnswer] = MappingProxyType({})
 
 ROUTES = tuple(route for router in ROUTERS for route in router.routes)
-"""Every call that requires a token."""
 
 
 ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
@@ -86,13 +85,11 @@ ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
 def all_answers(
     datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock
 ) -> dict[str, DatasetAnswer]:
-    """Rooms, and health checks where they run."""
     return {**datasets, **(health_answers(health, clock.now_ms) if health else {})}
 
 
 @cache
 def api_document() -> dict[str, Any]:
-    """Independent of the installation."""
     return document(ROUTES, PREFIX)
 
 
@@ -108,10 +105,7 @@ def management_api(
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
     center_view: DataCenterView | None = None,
 ) -> ASGIApp:
-    """The whole API with its front.
-
-    `sessions` counts wrong tokens; `datasets` answers GraphQL by name of the dataset.
-    """
+    """`sessions` counts wrong tokens."""
     return Front(
         management_app(
             store,
@@ -181,7 +175,7 @@ async def _routed_nowhere(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """Every method of the path; a literal segment (`settings`) wins over an id."""
+    """A literal segment (`settings`) wins over an id."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     alone = [route for route in request.app.routes if isinstance(route, Route)]
     matching = [route for route in alone if route.path_regex.match(path)]

@@ -1,4 +1,4 @@
-"""The metrics of a running greenroom: a row is a metric and a line of documentation."""
+"""The metrics of a running greenroom, one row each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """`read` gives samples: the values of `labels`, and the number. Counters only grow."""
+    """`read` gives samples: the values of `labels`, and the number."""
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -51,7 +51,7 @@ def _room(
 
 
 def _labelled(state: ProcessState) -> Iterator[tuple[str, RoomState]]:
-    """Rooms with unique names; those with equal names in two zones get host and path."""
+    """Rooms with equal names in two zones get host and path."""
     names = Counter(state.room.name for state in state.rooms)
     for found in state.rooms:
         room = found.room
@@ -72,7 +72,6 @@ def _sync(
 
 
 def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRow:
-    """Absent in a process that keeps its own ledgers."""
     return MetricRow(
         f"greenroom_redis_{name}_total",
         CounterMetricFamily,
@@ -85,7 +84,6 @@ def _trips(name: str, help: str, read: Callable[[TripState], float]) -> MetricRo
 def _analytics(
     name: str, help: str, read: Callable[[AnalyticsState], float], kind: type = GaugeMetricFamily
 ) -> MetricRow:
-    """Absent where analytics are switched off."""
     return MetricRow(
         f"greenroom_analytics_{name}",
         kind,
@@ -111,7 +109,6 @@ def _requests(state: ProcessState) -> Iterator[Sample]:
 
 
 def _settings(state: RoomState) -> Room:
-    """The settings in force, of the room or its current event."""
     return state.now.room if state.now else state.room
 
 
@@ -464,13 +461,13 @@ DEPRECATED: Mapping[str, str] = {
     "greenroom_sync_letters_total": "greenroom_sync_batches_total",
     "greenroom_sync_letters_unanswered_total": "greenroom_sync_batches_unanswered_total",
 }
-"""Old name -> new name. Both are exported for one release."""
+"""Both are exported for one release."""
 
 
 def deprecated_rows(
     rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED
 ) -> tuple[MetricRow, ...]:
-    """The same metrics under their old names. Raises KeyError for an unknown new name."""
+    """Raises KeyError for an unknown new name."""
     by_name = {row.name: row for row in rows}
     return tuple(
         replace(by_name[new], name=old, help=f"deprecated: use `{new}`")
@@ -479,7 +476,7 @@ def deprecated_rows(
 
 
 EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
-"""Without the gateway's counters, which come with `gateway_rows`."""
+"""Without the gateway's counters."""
 
 
 def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:
@@ -498,8 +495,6 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
 
 
 class Exposition(Collector):
-    """Renders the state for each scrape."""
-
     def __init__(self, observed: Observed, rows: Iterable[MetricRow]) -> None:
         self._observed = observed
         self._rows = tuple(rows)
@@ -520,5 +515,4 @@ class Exposition(Collector):
             yield family
 
     def text(self) -> bytes:
-        """Prometheus text format 0.0.4."""
         return generate_latest(self._registry)

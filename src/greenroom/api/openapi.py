@@ -60,7 +60,7 @@ FORMS: dict[str, ApiSchema] = {
     "AuditEntry": LOG,
     "Unusable": UNUSABLE,
 }
-"""Resources by schema name; Create (POST, PUT) or Edit (PATCH) may follow it."""
+"""Create (POST, PUT) or Edit (PATCH) may follow the name."""
 
 _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
 _INFO = {
@@ -231,7 +231,6 @@ def schemas() -> dict[str, Json]:
 
 
 def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
-    """The OpenAPI 3.1 document with only the schemas that are used."""
     paths: dict[str, Json] = {}
     for route in routes:
         for method in route.methods or ():
@@ -266,7 +265,6 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
 
 
 def _operation(route: ApiRoute, method: str) -> Json:
-    """The docstring becomes the description."""
     description = inspect.getdoc(route.function) or ""
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -1,5 +1,3 @@
-"""Previews: templates kept for an hour at an address without a token."""
-
 import threading
 import uuid
 from collections import OrderedDict
@@ -26,10 +24,9 @@ from greenroom.web.refusals import (
 from greenroom.web.routing import Router
 
 PREVIEW_MS = 3_600_000
-"""Lifetime of a preview."""
 
 PREVIEWS_BYTES = 16 << 20
-"""Of all templates; the oldest goes first."""
+"""The oldest goes first."""
 
 PREVIEW_PATH = "/preview"
 
@@ -40,8 +37,6 @@ class _Kept(NamedTuple):
 
 
 class Previews:
-    """Templates by id, in this process only."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -59,7 +54,6 @@ class Previews:
         return preview_id
 
     def get(self, preview_id: str) -> str | None:
-        """None when it expired or never existed."""
         with self._guard:
             kept = self._kept.get(preview_id)
         return kept.template if kept and kept.until_ms > self._clock.now_ms() else None

@@ -16,16 +16,14 @@ from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import WAIT_MINUTES_MAX
 
 BUILT_IN = "built-in"
-"""In place of an id, shows the built-in page."""
 
 WELCOME = b"<!doctype html><html lang=en><meta charset=utf-8><title>Welcome</title><h1>Welcome</h1>"
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
-"""A template is foreign code: it must not act with the rights of the operator who looks at it."""
+"""A template must not act with the rights of the operator who looks at it."""
 
 
 def state_of(query: Mapping[str, str]) -> PreviewState | list[str]:
-    """The state in these parameters, or all their problems."""
     wrong = [
         f"{name}: unknown parameter; known parameters: {', '.join(PARAMETERS)}"
         for name in query
@@ -75,11 +73,11 @@ PARAMETERS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     ),
     "language": ("language", _one_of(LANGUAGES), "one of the published languages"),
 }
-"""Query parameter -> (field of PreviewState, reader, what it must be). `language` is ours."""
+"""`language` is ours."""
 
 
 def preview_routes(previews: Previews, clock: Clock) -> list[BaseRoute]:
-    """For the control listener, beside the API: a preview URL needs no token, as published."""
+    """A preview URL needs no token, as published."""
 
     async def show(request: Request) -> Response:
         preview_id = request.path_params["preview_id"]

@@ -12,7 +12,6 @@ from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import moment as written
 
 CHUNK = 1_000
-"""Entries skipped at once on the way to a later page."""
 
 _TEXT = {"type": "string"}
 _VALUES = {"type": ["object", "null"]}
@@ -62,7 +61,6 @@ LOG = ApiSchema(
 
 
 def page(store: ConfigStore, skip: int, count: int) -> list[Json]:
-    """`count` entries after the `skip` newest ones."""
     before = None
     while skip > 0:
         passed = store.audit(min(skip, CHUNK), before)

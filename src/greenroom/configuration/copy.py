@@ -21,19 +21,19 @@ from greenroom.model.configuration import (
 )
 
 VERSION = 1
-"""Of the file format. Other versions are ignored: the store has everything."""
+"""The store has everything, so other versions are ignored."""
 
 
 class ConfigCopy:
-    """One file: the SHA-256 of the rest on a line, then JSON. Replaced atomically."""
+    """The SHA-256 of the rest on a line, then JSON. Replaced atomically."""
 
     def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
-        """`seals` keep secrets sealed in the file; None writes them as they are."""
+        """`seals` None: secrets are written as they are."""
         self.path = path
         self._seals = seals or NoSeals()
 
     def save(self, configuration: Configuration) -> None:
-        """Returns when it is on disk. Raises StorageFailed and keeps the old copy."""
+        """Raises StorageFailed and keeps the old copy."""
         kept = {
             kind: [self._sealed(kind, entry) for entry in configuration.index_of(kind).values()]
             for kind in KINDS
@@ -64,7 +64,6 @@ class ConfigCopy:
             ) from error
 
     def load(self) -> Configuration | None:
-        """None without a usable copy."""
         try:
             digest, _, body = self.path.read_bytes().partition(b"\n")
         except OSError:

@@ -1,7 +1,5 @@
-"""Data centers in the API, and giving up one in which nothing runs any more.
-
-Only the coordinator's process knows how long each has been silent and what it holds; any process
-accepts the request to give one up.
+"""Only the coordinator's process knows how long a data center has been silent and what it holds;
+any process accepts the request to give one up.
 """
 
 from collections.abc import Iterable
@@ -19,7 +17,6 @@ from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 from greenroom.web.time_format import moment
 
 KIND = "data_center"
-"""In the audit log."""
 
 DATA_CENTER = ApiSchema(
     (
@@ -55,7 +52,6 @@ DATA_CENTER = ApiSchema(
 
 
 def longest_ms(rooms: Iterable[Room]) -> int:
-    """Time from giving up a data center to the end of its last session."""
     return (
         max((room.session_ms + room.renewal_age_ms for room in rooms), default=0) + ORPHAN_SLACK_MS
     )
@@ -67,7 +63,7 @@ def listed(state: ProcessState) -> list[Json]:
 
 
 def givable(state: ProcessState, name: str) -> Json:
-    """What giving it up frees, and when. Raises Refused for one that is heard, or our own."""
+    """Raises Refused for one that is heard, or our own."""
     sync = state.sync
     if sync is None or name not in sync.data_centers:
         raise not_found("data center", name)
@@ -87,7 +83,7 @@ def givable(state: ProcessState, name: str) -> Json:
 
 
 async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -> Json:
-    """Gives it up and returns what that frees, and when. In the event loop. Raises Refused."""
+    """In the event loop. Raises Refused."""
     found = givable(state, name)
     if view is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no gateway is running"))
@@ -99,7 +95,6 @@ async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -
 
 
 def noted(config_service: ConfigService, author: str, found: Json) -> None:
-    """Writes the audit log. Blocks."""
     config_service.store.note(
         KIND, found["name"], author=author, now_ms=config_service.clock.now_ms(), after=found
     )

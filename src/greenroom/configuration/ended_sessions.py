@@ -1,8 +1,5 @@
-"""Ends all sessions of a room. An extension of Cloudflare's API.
-
-The room stores the time, and every ledger that reads it ends its sessions
-(`admission.ledger.ending`). The time only grows, even when the clock was set back, because ledgers
-ignore earlier times.
+"""Ends all sessions of a room: every ledger that reads the stored time ends its sessions. The time
+only grows, because ledgers ignore earlier ones.
 """
 
 from dataclasses import replace
@@ -19,7 +16,7 @@ from greenroom.web.config_service import (
 
 
 def end_sessions(zone_id: str, room_id: str) -> ConfigChange:
-    """Active visitors become new ones. Raises Refused for a room of a configuration file."""
+    """Raises Refused for a room of a configuration file."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)

@@ -53,7 +53,6 @@ TIMES = {
     "event_end_time": "event_end_ms",
     "prequeue_start_time": "prequeue_start_ms",
 }
-"""API name of each time -> field of the record."""
 
 _API_NAMES = {ours: name for name, ours in TIMES.items()}
 _TIME = {"type": "string", "format": "date-time"}
@@ -90,11 +89,10 @@ EVENT = ApiSchema.of(
 DETAILS = ApiSchema(
     tuple(api_field for api_field in EVENT.fields if not api_field.name.startswith("turnstile"))
 )
-"""The event in effect: null fields have the room's values."""
+"""Null fields have the room's values."""
 
 
 def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) -> Entry[Event]:
-    """Raises Refused when the room has no such event."""
     room_of(known, zone_id, room_id)
     return entry_of(known.events, "event", event_id, room_id)
 
@@ -102,7 +100,6 @@ def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) ->
 def show(
     entry: Entry[Event], form: ApiSchema = EVENT, inherited: Mapping[str, Any] | None = None
 ) -> Json:
-    """`inherited` replaces nulls."""
     event = entry.record
     values = {item.name: getattr(event, item.name) for item in fields(Event)}
     values |= {name: value for name, value in (inherited or {}).items() if values[name] is None}
@@ -114,7 +111,6 @@ def show(
 
 
 def details(known: Configuration, entry: Entry[Event]) -> Json:
-    """The event with the room's current values where it has none."""
     room: Room = known.rooms[entry.parent].record
     return show(entry, DETAILS, {name: getattr(room, name) for name in OVERRIDES})
 
@@ -128,8 +124,6 @@ def create(zone_id: str, room_id: str, document: Any) -> ConfigChange:
 
 
 def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool) -> ConfigChange:
-    """Replaces an event (PUT), or updates some of its fields (PATCH)."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = event_of(known, zone_id, room_id, event_id)
         refuse_read_only(entry, "event")
@@ -145,8 +139,6 @@ def change(zone_id: str, room_id: str, event_id: str, document: Any, whole: bool
 
 
 def delete(zone_id: str, room_id: str, event_id: str) -> ConfigChange:
-    """A running event ends."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(event_of(known, zone_id, room_id, event_id), "event")
         return PlannedChange([Remove("event", event_id)], lambda _after: {"id": event_id})
@@ -186,7 +178,7 @@ def _put(
 
 
 def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Times in milliseconds; a wrong one is None, a missing one left out."""
+    """A wrong time is None, a missing one left out."""
     kept = {name: value for name, value in values.items() if name not in TIMES}
     return kept | {TIMES[name]: milliseconds(values[name]) for name in TIMES if name in values}
 

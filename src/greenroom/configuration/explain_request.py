@@ -12,12 +12,9 @@ HEADER_MAX = 8_192
 METHOD_MAX = 24
 CLIENT_MAX = 64
 CLIENT = "203.0.113.1"
-"""The default visitor address, reserved for examples."""
 
 
 class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Headers are (name, value), in order."""
-
     url: str
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
@@ -25,19 +22,15 @@ class ExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def explanation_schemas(template: str) -> dict[str, Any]:
-    """Schemas by name; `template` locates them, with `{name}` in it."""
+    """`template` locates them, with `{name}` in it."""
     _, components = msgspec.json.schema_components([Explanation], ref_template=template)
     return components
 
 
 class Explains(Protocol):
-    """Call it in the event loop."""
-
-    def explain(self, asked: ExplainRequest) -> Explanation:
-        """Never raises; explains a request that would be refused as refused."""
+    def explain(self, asked: ExplainRequest) -> Explanation: ...
 
 
 def as_plain(explanation: Explanation) -> dict[str, Any]:
-    """For JSON."""
     plain: dict[str, Any] = msgspec.to_builtins(explanation)
     return plain

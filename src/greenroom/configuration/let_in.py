@@ -1,8 +1,5 @@
-"""Admits more visitors at once: raises both limits by their number for one minute.
-
-One minute is the window of `new_users_per_minute`, so exactly that many exceed the limits, once.
-Every component sees two changes of limits at known moments, as with events: only the requested and
-displayed excess occurs, and no visitor is sent away afterwards (docs/explanation/admission.md).
+"""Admits more visitors at once: raises both limits for one minute, the window of
+`new_users_per_minute`. Every component sees two changes of limits at known moments, as with events.
 """
 
 from dataclasses import replace

@@ -40,10 +40,10 @@ from greenroom.web.time_format import plain_moment
 
 PER_PAGE_MAX = 500
 FAULTS_MAX = 100
-"""Reported faults of one request; a wrong file could have a hundred thousand."""
+"""A wrong file could have a hundred thousand."""
 
 OPERATIONS_MAX = 1_000
-"""Finished operations that are kept: clients ask within seconds."""
+"""Clients ask within seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,6 @@ ITEM_DELETION: Json = {
 
 
 class Operations:
-    """Finished changes by id, in this process."""
-
     def __init__(self) -> None:
         self._done: OrderedDict[str, int] = OrderedDict()
         self._guard = threading.Lock()
@@ -125,7 +123,6 @@ class Operations:
         return {"operation_id": operation_id}
 
     def get(self, operation_id: str) -> Json:
-        """Raises Refused for an unknown id."""
         with self._guard:
             at_ms = self._done.get(operation_id)
         if at_ms is None:
@@ -134,7 +131,7 @@ class Operations:
 
 
 class Slice(NamedTuple):
-    """Items in order, with the cursors before and after them (empty at an end)."""
+    """Cursors are empty at an end."""
 
     items: Sequence[Entry[ListItem]]
     before: str
@@ -142,7 +139,7 @@ class Slice(NamedTuple):
 
 
 class Catalogue:
-    """Items of lists in order, sorted once for every change instead of every page."""
+    """Sorted once for every change instead of every page."""
 
     def __init__(self) -> None:
         self._sorted: OrderedDict[
@@ -153,7 +150,7 @@ class Catalogue:
     def slice(
         self, known: Configuration, list_id: str, cursor: str, per_page: int, search: str
     ) -> Slice:
-        """Starts after the item of `cursor`; an invalid cursor counts as none."""
+        """An invalid cursor counts as none."""
         kind = list_of(known, list_id).record.kind
         found = [
             pair
@@ -206,7 +203,6 @@ def show(kind: str, entry: Entry[ListItem]) -> Json:
 
 
 def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
-    """Raises Refused when there is none."""
     kind = list_of(known, list_id).record.kind
     entry = known.list_items.get(item_id)
     if entry is None or entry.parent != list_id:
@@ -215,7 +211,7 @@ def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
 
 
 def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigChange:
-    """Adds these items or (`whole`) replaces all. Existing items keep their ids."""
+    """`whole` replaces all. Existing items keep their ids."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
@@ -244,7 +240,7 @@ def add(list_id: str, documents: Any, done: Operations, whole: bool) -> ConfigCh
 
 
 def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
-    """Removes items by their ids; none when no items are named, as official clients may do."""
+    """None when no items are named, as official clients may do."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(list_of(known, list_id), "list")
@@ -271,7 +267,7 @@ def remove(list_id: str, document: Any, done: Operations) -> ConfigChange:
 
 
 def _wanted(kind: str, documents: Any) -> dict[str, str]:
-    """Value -> comment; the last duplicate counts. Raises Refused with up to FAULTS_MAX faults."""
+    """The last duplicate counts. Raises Refused with up to FAULTS_MAX faults."""
     if not isinstance(documents, list):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of items"))
     wanted: dict[str, str] = {}
@@ -287,7 +283,6 @@ def _wanted(kind: str, documents: Any) -> dict[str, str]:
 
 
 def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
-    """(value, comment, faults)."""
     if not isinstance(document, dict):
         return "", "", [ApiFault(Code.INVALID, "must be an object")]
     values, faults = read_as(ITEM, document)
@@ -343,7 +338,6 @@ def _address(text: str) -> tuple[int, int, int]:
 
 
 _ORDERS: dict[str, Callable[[str], Any]] = {"ip": _address, "asn": int, "hostname": str}
-"""Sort keys."""
 
 
 def _matches(kind: str, value: str, search: str) -> bool:
@@ -364,7 +358,6 @@ def _cursor(value: str) -> str:
 
 
 def _cursor_key(kind: str, cursor: str) -> Any:
-    """The sort key of a cursor; None if it is invalid or begins at the first item."""
     try:
         found = base64.b64decode(
             cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True

@@ -31,7 +31,6 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import plain_moment
 
 LISTS_MAX = 200
-"""Every edge compiles all of them."""
 
 _TIME = {"type": "string", "format": "date-time"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -54,11 +53,10 @@ LIST = ApiSchema.of(
 )
 
 FIXED = ("name", "kind")
-"""Fields that never change, because rules rely on them."""
+"""Rules rely on them."""
 
 
 def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
-    """Raises Refused when there is none."""
     return entry_of(known.lists, "list", list_id)
 
 
@@ -82,7 +80,6 @@ def show(known: Configuration, entry: Entry[RuleList]) -> Json:
 
 
 def references(known: Configuration, name: str) -> int:
-    """The number of rules that are wrong without this list."""
     lists = memberships(known)
     without = {other: membership for other, membership in lists.items() if other != name}
     expressions = [
@@ -99,8 +96,6 @@ def references(known: Configuration, name: str) -> int:
 
 
 def create(document: Any) -> ConfigChange:
-    """Creates an empty list."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(LIST, document, list_field_problems)
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
@@ -116,8 +111,6 @@ def create(document: Any) -> ConfigChange:
 
 
 def edit(list_id: str, document: Any) -> ConfigChange:
-    """Changes the description only."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
         refuse_read_only(entry, "list")
@@ -136,7 +129,7 @@ def edit(list_id: str, document: Any) -> ConfigChange:
 
 
 def delete(list_id: str) -> ConfigChange:
-    """Deletes a list and its items, unless a rule refers to it."""
+    """Refused while a rule refers to it."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)

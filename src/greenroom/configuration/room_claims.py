@@ -1,6 +1,5 @@
-"""What rooms occupy: names and cookie suffixes in their zones, hosts with paths, and cookies.
-
-Building it reads every room. Bulk changes keep one and add each new room.
+"""What rooms occupy: names, cookie suffixes, hosts with paths, cookies. Bulk changes keep one,
+because building it reads every room.
 """
 
 from greenroom.model.configuration import Configuration, Entry
@@ -20,7 +19,6 @@ class RoomClaims:
 
     @classmethod
     def of(cls, known: Configuration, without: str = "") -> "RoomClaims":
-        """Claims of all rooms except the one with the id `without`."""
         claims = cls()
         for entry in known.rooms.values():
             if entry.id != without:
@@ -28,7 +26,6 @@ class RoomClaims:
         return claims
 
     def add(self, entry: Entry[Room], zone: Zone) -> None:
-        """The room as it is now."""
         room = entry.record if entry.read_only else in_zone(entry.record, zone)
         self._names.add((entry.parent, room.name))
         self._suffixes.add((entry.parent, room.cookie_suffix))
@@ -43,9 +40,7 @@ class RoomClaims:
         return (zone_id, suffix) in self._suffixes
 
     def covering(self, route: Route, any_case: bool) -> Entry[Room] | None:
-        """The room that covers this host and path."""
         return self._coverage.holder(route, any_case)
 
     def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
-        """A room with a conflicting cookie, and the cookie."""
         return self._cookies.holder(in_zone(room, zone))

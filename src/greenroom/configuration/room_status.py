@@ -1,5 +1,3 @@
-"""The current status of a room, as the API returns it."""
-
 import math
 
 from greenroom.admission.schedule import Phase, effective
@@ -48,7 +46,7 @@ STATUS = ApiSchema(
 
 
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
-    """From the ledger at this moment; a room that no edge has opened yet is empty."""
+    """A room that no edge has opened yet is empty."""
     now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
     ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
@@ -80,7 +78,7 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
 
 
 def _longest_wait(room: Room, ledgers: Figures) -> int:
-    """Of the last visitor in line; a random room's page also says when three quarters are in."""
+    """Of the last visitor; in a random room, when three quarters are in."""
     if ledgers.estimate is None or room.queue_all or not ledgers.waiting:
         return 0
     seconds = ledgers.estimate.p75_s if room.queueing_method == "random" else ledgers.estimate.p50_s

@@ -48,10 +48,9 @@ from greenroom.web.time_format import moment as written
 from greenroom.web.time_format import written_time
 
 ROOMS_MAX = 5_000
-"""Every edge compiles all of them at start."""
 
 SeesZone = Callable[[str], bool]
-"""Whether the author of a change may see this zone. Messages name no room of a hidden zone."""
+"""Messages name no room of a hidden zone."""
 
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
@@ -100,7 +99,6 @@ ROOM = ApiSchema.of(
 
 
 def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
-    """Raises Refused when the zone has no such room."""
     zone_of(known, zone_id)
     return entry_of(known.rooms, "waiting room", room_id, zone_id)
 
@@ -126,7 +124,6 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
 
 
 def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
-    """The next event that starts; ignores suspended ones."""
     coming = (
         entry.record
         for entry in known.events.of(room_id)
@@ -142,10 +139,8 @@ def own_zone_only(_zone_id: str) -> bool:
 def create(
     zone_id: str, document: Any, sees: SeesZone = own_zone_only, claims: RoomClaims | None = None
 ) -> ConfigChange:
-    """Creates a room. A refusal names a conflicting room of another zone only to those who see that
-    zone.
-
-    `claims`: those of all rooms, if the caller has them.
+    """A refusal names a conflicting room only to those who see its zone. `claims`: those of all
+    rooms, if the caller has them.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -161,8 +156,6 @@ def create(
 def change(
     zone_id: str, room_id: str, document: Any, whole: bool, sees: SeesZone = own_zone_only
 ) -> ConfigChange:
-    """Replaces a room (PUT), or updates some of its fields (PATCH)."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = room_of(known, zone_id, room_id)
         refuse_read_only(entry, "waiting room")
@@ -181,8 +174,6 @@ def change(
 
 
 def delete(zone_id: str, room_id: str) -> ConfigChange:
-    """Deletes a room with its events and rules."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
         return PlannedChange([Remove("room", room_id)], lambda _after: {"id": room_id})
@@ -232,7 +223,6 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
 def limit_faults(
     zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
 ) -> list[ApiFault]:
-    """Violations of the zone's limits and session durations, for rooms and their events."""
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
         value = values.get(name)
@@ -302,7 +292,6 @@ def _zone_faults(
 
 
 def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
-    """(pointer, route), without those that are wrong already."""
     found = (
         []
         if "host" in wrong or "path" in wrong
@@ -317,7 +306,6 @@ def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route
 
 
 def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: SeesZone) -> str:
-    """Describes another room to those who see `zone`, with the other zones they see."""
     if other.parent == zone.id:
         return f"waiting room {other.record.name}"
     if sees(other.parent):

@@ -64,14 +64,12 @@ POSITION: Json = {
 
 
 def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
-    """In order."""
     room_of(known, zone_id, room_id)
     entry = known.rules.get(room_id)
     return entry.record.rules if entry else ()
 
 
 def show(rules: Sequence[Rule]) -> list[Json]:
-    """The API always answers all rules."""
     return [
         RULE.show({item.name: getattr(rule, item.name) for item in fields(Rule)}) for rule in rules
     ]
@@ -92,7 +90,7 @@ def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
 
 
 def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
-    """Replaces all rules. An existing rule keeps its id and version."""
+    """An existing rule keeps its id and version."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
@@ -122,8 +120,6 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
 
 
 def edit(zone_id: str, room_id: str, rule_id: str, document: Any) -> ConfigChange:
-    """Changes fields of a rule, and moves it if `position` is sent."""
-
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
         place = _place_of(rules, rule_id)
@@ -154,7 +150,7 @@ def delete(zone_id: str, room_id: str, rule_id: str) -> ConfigChange:
 
 
 def memberships(known: Configuration) -> Mapping[str, ListMembership]:
-    """Lists by name for checking expressions, which does not need their items."""
+    """Checking expressions does not need the items."""
     return compile_lists(known.lists.records())
 
 
@@ -183,7 +179,6 @@ def _made(values: Json, at: ChangeContext) -> Rule:
 
 
 def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
-    """The next version of a rule, or the same one if nothing changed."""
     if replace(rule, **values) == rule:
         return rule
     return replace(
@@ -192,7 +187,6 @@ def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
 
 
 def _kept(values: Json, document: Json, left: list[Rule], at: ChangeContext) -> Rule:
-    """Takes the rule with this id or content out of `left`, or makes a new one."""
     found = next((rule for rule in left if rule.id == document.get("id")), None)
     found = found or next((rule for rule in left if replace(rule, **values) == rule), None)
     if found is None:
@@ -209,7 +203,7 @@ def _place_of(rules: Sequence[Rule], rule_id: str) -> int:
 
 
 def _position(asked: Any, others: Sequence[Rule], place: int) -> tuple[int, list[ApiFault]]:
-    """The rule's index among the others; `place` if invalid. Two of three keys may be null."""
+    """`place` if invalid. Two of three keys may be null."""
     if isinstance(asked, dict):
         asked = {word: value for word, value in asked.items() if value is not None}
     if (

@@ -1,8 +1,5 @@
-"""Seals the secret fields of records for storage, and opens them again.
-
-In memory secrets are plain, so use-cases need no keys. A field whose key is missing on this machine
-stays sealed: whatever needs the secret reports it (`unreadable`), and writing the record back
-changes nothing.
+"""Seals the secret fields of records for storage. In memory secrets are plain; a field whose key is
+missing on this machine stays sealed.
 """
 
 from dataclasses import replace
@@ -14,34 +11,26 @@ from greenroom.model.sealed import is_sealed
 
 
 class SecretBox(Protocol):
-    """Seals what the configuration store keeps and greenroom has to read again. Methods block on a
-    disk.
-    """
+    """Methods block on a disk."""
 
     def seal(self, secret: str, of: str) -> str:
-        """The secret as it may be stored, bound to the id of its owner. Raises StorageFailed or
-        InvalidConfig.
-        """
+        """Bound to the id of its owner. Raises StorageFailed or InvalidConfig."""
 
     def open(self, sealed: str, of: str) -> str:
-        """Returns unsealed secrets as they are.
-
-        Raises StorageFailed, with the reason, when the key is not here or is not the owner's;
-        InvalidConfig when the keys are unusable.
+        """Returns unsealed secrets as they are. Raises StorageFailed when the key is not here or is
+        not the owner's; InvalidConfig when the keys are unusable.
         """
 
 
 class FieldSeals(Protocol):
     def sealed(self, kind: str, record: Any) -> Any:
-        """The record for storage. Raises StorageFailed without a key, if none can be made."""
+        """Raises StorageFailed without a key, if none can be made."""
 
     def opened(self, kind: str, record: Any) -> Any:
-        """The original record; fields that cannot be opened here stay sealed."""
+        """Fields that cannot be opened here stay sealed."""
 
 
 class SealedFields:
-    """Uses the keys of one box."""
-
     def __init__(self, box: SecretBox) -> None:
         self._box = box
 
@@ -67,8 +56,6 @@ class SealedFields:
 
 
 class NoSeals:
-    """Stores secrets as they are: for tests, and readers that need none."""
-
     def sealed(self, _kind: str, record: Any) -> Any:
         return record
 
@@ -77,12 +64,10 @@ class NoSeals:
 
 
 def unreadable(kind: str, record: Any) -> bool:
-    """Whether a secret of this record is still sealed."""
     return any(is_sealed(text) for _, text in _secrets(kind, record))
 
 
 def unsealed(kind: str, record: Any) -> bool:
-    """Whether a secret of this record is plain."""
     return any(not is_sealed(text) for _, text in _secrets(kind, record))
 
 
@@ -91,7 +76,5 @@ def _secrets(kind: str, record: Any) -> list[tuple[str, str]]:
 
 
 def _owner(kind: str, record_id: str, name: str) -> str:
-    """What a secret is bound to, so that it opens nowhere else. Secrets of accounts were the first
-    and are bound to the id alone.
-    """
+    """Secrets of accounts were the first and are bound to the id alone."""
     return record_id if kind == "account" else f"{kind} {record_id} {name}"

@@ -13,7 +13,7 @@ from greenroom.model.room import Room
 
 
 class DrawState(msgspec.Struct, frozen=True):
-    """The public part of a draw. Times are Unix milliseconds."""
+    """Times are Unix milliseconds."""
 
     id: str
     event_id: str
@@ -25,10 +25,7 @@ class DrawState(msgspec.Struct, frozen=True):
 
 
 class RoomState(msgspec.Struct, frozen=True):
-    """One room: its settings, its state, and its answered requests by result.
-
-    `now` is the room with its event in effect; `draws` are those announced, the next one first.
-    """
+    """`now` is the room with its event in effect."""
 
     room: Room
     figures: Figures
@@ -40,7 +37,7 @@ class RoomState(msgspec.Struct, frozen=True):
 
 
 class ConfigState(msgspec.Struct, frozen=True):
-    """Whether the file on disk is in use, or why not; `pending` changes need a restart."""
+    """`pending` changes need a restart."""
 
     file: str = ""
     loaded_ms: int = 0
@@ -51,11 +48,8 @@ class ConfigState(msgspec.Struct, frozen=True):
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """Whether the newest revision of the configuration store is in use.
-
-    `revision` is in use, -1 before the first; `tried` is the newest one that was tried, and
-    `problems` why it was refused. `from_copy`: started with the copy in the data directory. Times
-    are Unix milliseconds.
+    """`revision` is in use, -1 before the first; `tried` is the newest tried, `problems` why it was
+    refused. `from_copy`: started with the copy in the data directory.
     """
 
     name: str = ""
@@ -69,7 +63,6 @@ class StoreState(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def of_revision(self, revision: int, now_ms: int, *, from_copy: bool = False) -> Self:
-        """The state with this revision in use."""
         problems = self.problems if from_copy else ()
         taken = self.taken + (self.revision >= 0)
         changed = {
@@ -82,24 +75,20 @@ class StoreState(msgspec.Struct, frozen=True):
         return structs.replace(self, **changed, problems=problems)
 
     def refused(self, revision: int, problems: tuple[Problem, ...]) -> Self:
-        """The state with this revision refused; counts it once, however often it is tried."""
+        """Counts a revision once, however often it is tried."""
         again = revision == self.tried and problems == self.problems
         return structs.replace(
             self, tried=revision, problems=problems, refusals=self.refusals + (not again)
         )
 
     def lost(self) -> Self:
-        """The store does not answer."""
         return structs.replace(self, reachable=False)
 
     def reached(self) -> Self:
-        """The store answers again."""
         return structs.replace(self, reachable=True)
 
 
 class TripState(msgspec.Struct, frozen=True):
-    """Redis round trips of this process for visitors, since its start."""
-
     questions: int = 0
     trips: int = 0  # round trips: many questions share one
     failed: int = 0  # trips without an answer in time
@@ -107,20 +96,14 @@ class TripState(msgspec.Struct, frozen=True):
 
 
 class LostState(msgspec.Struct, frozen=True):
-    """What a silent data center holds in all rooms."""
-
     held: int  # units in use for as long as it counts as alive
     returning: int  # units that are free when its last session must have ended
     free_s: float  # in how many seconds that is
 
 
 class SyncState(msgspec.Struct, frozen=True):
-    """The relation of this process to the coordinator of all data centers.
-
-    `syncing`: this process syncs its data center, so `answered_s` (seconds since the newest answer,
-    None before the first) is the data center's; `leader`: this process is the coordinator, and
-    `silent_s` has the silence of each data center. `figures_known`: this process has read its rooms
-    in the last seconds.
+    """`syncing`: this process syncs its data center; `answered_s`: since the newest answer.
+    `leader`: it is the coordinator, and `silent_s` has the silence of each data center.
     """
 
     data_center: str
@@ -140,7 +123,7 @@ class SyncState(msgspec.Struct, frozen=True):
 
 
 class HealthState(msgspec.Struct, frozen=True):
-    """`checks`: (name, zone, status) of each; the rest is about this process alone."""
+    """`checks`: (name, zone, status)."""
 
     checks: tuple[tuple[str, str, str], ...] = ()
     leads: bool = False
@@ -154,8 +137,6 @@ class HealthState(msgspec.Struct, frozen=True):
 
 
 class AnalyticsState(msgspec.Struct, frozen=True):
-    """Since the start. `problem` is empty while all is well."""
-
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0
@@ -166,8 +147,6 @@ class AnalyticsState(msgspec.Struct, frozen=True):
 
 
 class NotificationState(msgspec.Struct, frozen=True):
-    """Undelivered messages, as this process last counted them."""
-
     waiting: int = 0
     oldest_s: float = 0.0  # age of the oldest that is due, 0 when there is none
 
@@ -196,17 +175,13 @@ class ProcessState(msgspec.Struct, frozen=True):
 
     @property
     def ready(self) -> bool:
-        """Whether visitors may be sent here."""
         return self.phase == "serving"
 
 
 class Observed(Protocol):
-    def state(self) -> ProcessState:
-        """Cheap enough to call every second."""
+    def state(self) -> ProcessState: ...
 
 
 class DataCenterView(Protocol):
-    """Belongs to the event loop."""
-
     async def give_up(self, data_center: str) -> None:
         """Nothing runs there any more. Raises StorageFailed."""

@@ -1,5 +1,3 @@
-"""The state of a running greenroom as plain values, for JSON and people."""
-
 from typing import Any
 
 import msgspec
@@ -9,7 +7,7 @@ from greenroom.web.time_format import plain_moment
 
 
 def status(state: ProcessState) -> dict[str, Any]:
-    """Contains no secrets: no visitor, no ticket, no address of a visitor."""
+    """No visitor, no ticket, no address of a visitor."""
     config = state.config
     return {
         "version": state.version,
@@ -42,7 +40,6 @@ def status(state: ProcessState) -> dict[str, Any]:
 
 
 def announced(state: RoomState) -> list[dict[str, Any]]:
-    """The public data of a room's draws; the commitment lets every visitor verify them."""
     return [
         {
             "room": state.room.name,

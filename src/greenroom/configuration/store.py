@@ -1,14 +1,6 @@
-"""The configuration store: one revision row that every write changes first, the entries, and the
-log of what was changed.
-
-A write names the revision it was decided on. It first moves the revision row from that one to the
-next; the row is locked until the end, so of two writers one waits and then finds that the row has
-moved on: RevisionConflict. Everything a write does is one transaction, so a kill in the middle
-leaves the old revision, whole.
-
-A reader keeps what it read last. The log says which entries are newer, so a look costs one small
-question, and a change to one of a thousand rooms is read as one row. If the log does not reach back
-far enough, everything is read.
+"""The configuration store. Every write first moves the revision row from the revision it was
+decided on to the next, in one transaction: of two writers one waits and then gets RevisionConflict.
+A reader reads only the entries that the log says are newer.
 """
 
 import threading
@@ -43,31 +35,25 @@ from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied
 from greenroom.model.configuration import SEALED_KINDS, Configuration, Entry
 
 AUDIT_KEPT = 1_000_000
-"""Newest audit entries that are kept: about 300 MB, years of ordinary work, and ten lists of the
-largest size replaced.
-"""
+"""About 300 MB."""
 
 KEYS_AT_ONCE = 400
-"""Entries asked for by name in one question; SQLite takes no more than 999 values in older builds.
-"""
+"""SQLite takes no more than 999 values in older builds."""
 
 AUDIT_PAGE_MAX = 1_000
 
 
 def default_url(data: Path) -> str:
-    """The store of a data directory."""
     return URL.create("sqlite", database=str(data.absolute() / "config.db")).render_as_string()
 
 
 def shown_url(url: str) -> str:
-    """The address of a database for people, without the password. Raises InvalidConfig."""
+    """Without the password. Raises InvalidConfig."""
     return shown(read_url(url))
 
 
 def store_exists(url: str) -> bool:
-    """Whether this database holds a configuration, of any version; makes nothing. Raises
-    InvalidConfig or StorageFailed.
-    """
+    """Of any version; makes nothing. Raises InvalidConfig or StorageFailed."""
     address = read_url(url)
     if address.get_backend_name() == "sqlite" and not Path(address.database or "").exists():
         return False
@@ -81,14 +67,11 @@ def store_exists(url: str) -> bool:
 
 class SqlStore:
     def __init__(self, url: str, seals: FieldSeals | None = None) -> None:
-        """Does not connect yet. `seals` keep secrets sealed in the database; None: they are written
-        and read as they are.
-
-        Raises InvalidConfig for an invalid address, StorageFailed when its driver is missing.
+        """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its
+        driver is missing.
         """
         address = read_url(url)
         self.name = shown(address)
-        """The address, for people: without the password."""
         self._engine = connect(address)
         self._guard = threading.RLock()
         self._prepared = False
@@ -96,12 +79,9 @@ class SqlStore:
         self._seals = seals or NoSeals()
         self._watchers: list[Callable[[], None]] = []
         self.sessions = SqlSessions(self.transaction)
-        """The dashboard's sessions, in the same database."""
 
     def prepare(self) -> None:
-        """Makes the tables or brings them forward, once; every other method does so first. Raises
-        StorageFailed, or TooNew.
-        """
+        """Once; every other method does so first. Raises StorageFailed, or TooNew."""
         with self._guard:
             if self._prepared:
                 return
@@ -117,14 +97,13 @@ class SqlStore:
             return int(connection.execute(select(state.c.revision)).scalar_one())
 
     def read(self) -> Configuration:
-        """What cannot be used of it is in `unusable`."""
         with self._guard:
             with self.transaction() as connection:
                 self._known = self.read_within(connection)
             return self._known
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
-        """Names alone: the store does not know the configuration file. See `ports.ConfigStore`."""
+        """Names alone: the store does not know the configuration file."""
         known = self.read()
         if known.revision != expected:
             return []
@@ -160,10 +139,8 @@ class SqlStore:
 
     def seal_stored(self, *, again: bool = False) -> tuple[int, int]:
         """Seals what an older greenroom left unsealed; `again`: everything, with the newest key.
-        (records sealed, records unreadable here)
-
-        The revision stays, because the configuration does. Raises StorageFailed; then nothing has
-        changed.
+        (records sealed, records unreadable here). The revision stays. Raises StorageFailed; then
+        nothing has changed.
         """
         with self.transaction() as connection:
             found = _sealed_entries(connection)
@@ -213,7 +190,6 @@ class SqlStore:
     def audit(
         self, limit: int, before: int | None = None, *, removed_from: str = ""
     ) -> list[AuditEntry]:
-        """See `ports.ConfigStore`; at most AUDIT_PAGE_MAX."""
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
             wanted = wanted.where(audit.c.number < before)
@@ -239,9 +215,7 @@ class SqlStore:
         return transaction(self._engine, writes=writes)
 
     def read_within(self, connection: Connection, at: int | None = None) -> Configuration:
-        """As `_fetch`, with secrets as they were entered. A key that was missing is looked for
-        again: another machine may have sent it.
-        """
+        """A key that was missing is looked for again: another machine may have sent it."""
         known = self._fetch(connection, at)
         if known is self._all_open:
             return known
@@ -265,9 +239,7 @@ class SqlStore:
         return known
 
     def _fetch(self, connection: Connection, at: int | None = None) -> Configuration:
-        """What the database holds, from what is known already. `at`: the revision it holds, when
-        this transaction has moved on.
-        """
+        """`at`: the revision, when this transaction has moved on."""
         newest, forgotten = connection.execute(select(state.c.revision, state.c.forgotten)).one()
         newest = newest if at is None else at
         known = self._known
@@ -280,9 +252,7 @@ class SqlStore:
 
 
 def _caught_up(connection: Connection, known: Configuration, newest: int) -> Configuration:
-    """`known` with everything changed since; what was taken away and made again stands at the end,
-    as it does in the table.
-    """
+    """What was taken away and made again stands at the end."""
     touched = connection.execute(
         select(audit.c.kind, audit.c.id, audit.c.action).where(audit.c.revision > known.revision)
     ).all()
@@ -366,7 +336,6 @@ def _logged(step: Step, revision: int, author: str, now_ms: int) -> dict[str, An
 
 
 def _plain(text: str) -> str:
-    """PostgreSQL keeps no NUL in a text."""
     return text.replace("\0", "")
 
 

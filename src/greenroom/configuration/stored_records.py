@@ -1,8 +1,5 @@
 """Reads records as they are stored. One that cannot be read stops no other: a zone or room is put
 together from what can be read of it, and holds its visitors; any other is left out.
-
-A record cannot be read when a disk or a hand has damaged it, when what it belongs to is gone, or
-when a newer greenroom is stricter than the one that wrote it.
 """
 
 import contextlib
@@ -20,7 +17,6 @@ from greenroom.model.room import Room
 from greenroom.model.zone import NO_ORIGIN, Zone
 
 REASON_MAX = 1_000
-"""Characters kept of why: a room may have a hundred problems."""
 
 
 def with_rows(
@@ -29,10 +25,8 @@ def with_rows(
     rows: Iterable[Any],
     removed: Iterable[tuple[str, str]] = (),
 ) -> Configuration:
-    """`known` at `revision`: these taken away, then what is in these rows put in. Never fails.
-
-    A row is a mapping of kind, id, parent, created_ms, modified_ms, revision, and body: the record
-    as JSON.
+    """Never fails. A row is a mapping of kind, id, parent, created_ms, modified_ms, revision, and
+    body (JSON).
     """
     put: dict[tuple[str, str], Entry[Any]] = {}
     lost: dict[tuple[str, str], Entry[Any]] = {}
@@ -53,9 +47,6 @@ def with_rows(
 
 
 def _with_parents(found: Configuration, put: Mapping[tuple[str, str], Entry[Any]]) -> Configuration:
-    """A room whose zone is gone is held in one that stands for it; others without parent are left
-    out.
-    """
     zones: dict[tuple[str, str], Entry[Any]] = {}
     lost: dict[tuple[str, str], Entry[Any]] = {}
     for (kind, _), entry in put.items():
@@ -101,7 +92,6 @@ def _unreadable(reason: str) -> InvalidConfig:
 
 
 def _stand_in(kind: str, id: str, body: str | bytes) -> Any:
-    """Of a zone, or of a room whose host and path can be read; else None."""
     if kind == "zone":
         return _of_what_is_right(
             Zone, body, {"name": _no_name(id), "origin": NO_ORIGIN}, {"id": id}
@@ -122,9 +112,7 @@ def _of_what_is_right(
     always: Mapping[str, Any],
     needed: tuple[str, ...] = (),
 ) -> Any:
-    """A record of the fields that are right alone and together; `least` for those of it that are
-    not.
-    """
+    """`least` for fields that are not right alone and together."""
     hints = get_type_hints(form)
     values: dict[str, Any] = {}
     for name, value in _fields(body).items():
@@ -147,7 +135,6 @@ def _of_what_is_right(
 
 
 def _fields(body: str | bytes) -> dict[str, Any]:
-    """Of text that is no JSON: those that are whole texts."""
     try:
         found = msgspec.json.decode(body)
     except Exception:
@@ -159,7 +146,7 @@ def _fields(body: str | bytes) -> dict[str, Any]:
 
 
 def _no_name(zone_id: str) -> str:
-    """A domain that nobody has (RFC 6761)."""
+    """RFC 6761."""
     return f"{_hex(zone_id)}.invalid"
 
 

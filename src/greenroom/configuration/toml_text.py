@@ -1,5 +1,3 @@
-"""Writes plain values as readable TOML, which the standard library can only read."""
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,10 +5,8 @@ import tomli_w
 
 
 def toml_text(document: Mapping[str, Any]) -> str:
-    r"""Writes texts with several lines as such, and omits nulls, which TOML lacks.
-
-    Reading it gives the same document. TOML may turn `\r\n` in several lines into `\n`, so a
-    document with such a text has single lines only.
+    r"""Omits nulls. TOML may turn `\r\n` in several lines into `\n`, so a document with such a text
+    has single lines only.
     """
     plain = _without_nulls(document)
     return tomli_w.dumps(plain, multiline_strings=not _has_crlf(plain))

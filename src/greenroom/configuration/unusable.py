@@ -1,7 +1,3 @@
-"""Stored records that cannot be used, as the API lists and removes them. A zone, a room and the rules
-of a room can also be replaced where they are.
-"""
-
 from greenroom.model.change import Remove
 from greenroom.model.configuration import Configuration
 from greenroom.web.api_schema import ApiSchema, computed
@@ -36,8 +32,6 @@ def listing(known: Configuration) -> list[Json]:
 
 
 def remove(kind: str, id: str) -> ConfigChange:
-    """Takes away one that cannot be used, and everything that belongs to it."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         if (kind, id) not in known.unusable:
             raise not_found("unusable record", id)

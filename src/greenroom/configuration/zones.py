@@ -43,26 +43,19 @@ from greenroom.web.refusals import (
 from greenroom.web.time_format import moment as written
 
 WIDEST_TRUST = 8
-"""Prefix of the widest network that a zone may trust, as one or in parts: trusted proxies have no
-connection limit.
-"""
+"""Of the widest network that a zone may trust: trusted proxies have no connection limit."""
 
 ACCOUNT_NAME = "greenroom"
 ZONES_MAX = 1_000
-"""Keeps a runaway script from filling the store."""
 
 CRAWLERS = "search_engine_crawler_bypass"
 NOT_HERE = ("account_id", CRAWLERS)
-"""Fields of a zone that are set elsewhere."""
 
 OriginProblems = Callable[[str, str], list[Problem]]
-"""(pointer, URL of an origin) -> problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """`{"id": ...}` of the one account; other keys are ignored."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         wanted = value.get("id") if isinstance(value, dict) else value
         if not isinstance(value, dict) or not isinstance(wanted, str | None):
@@ -91,8 +84,6 @@ _NOTHING = {"type": ["string", "null"]}
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Accepted and ignored."""
-
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
         return value
 
@@ -151,7 +142,6 @@ SETTINGS = ApiSchema.of(Zone, without=[item.name for item in fields(Zone) if ite
 
 
 def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
-    """Raises Refused when there is none."""
     return entry_of(known.zones, "zone", zone_id)
 
 
@@ -201,8 +191,6 @@ def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
 
 
 def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> ConfigChange:
-    """The name never changes."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
@@ -221,8 +209,6 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
 
 
 def delete(zone_id: str) -> ConfigChange:
-    """Deletes a zone and its rooms."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
         return PlannedChange([Remove("zone", zone_id)], lambda _after: {"id": zone_id})
@@ -235,8 +221,6 @@ def settings(entry: Entry[Zone]) -> Json:
 
 
 def change_settings(zone_id: str, document: Any, whole: bool) -> ConfigChange:
-    """Replaces all settings (PUT), or updates some (PATCH)."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
@@ -290,7 +274,7 @@ def _checked(
 
 
 def is_wide(networks: Iterable[str]) -> bool:
-    """Whether these exceed the proxies of one zone; malformed ones are judged elsewhere."""
+    """Malformed networks are judged elsewhere."""
     known: dict[int, list[Any]] = {4: [], 6: []}
     for text in networks:
         with contextlib.suppress(ValueError):
@@ -305,7 +289,6 @@ def is_wide(networks: Iterable[str]) -> bool:
 
 
 def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
-    """Rooms of the zone whose suffixes or paths conflict once case is ignored."""
     claims = RoomClaims()
     for entry in known.rooms.values():
         if entry.parent != zone.id:
@@ -342,11 +325,9 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "ends_with": str.endswith,
     "contains": lambda name, wanted: wanted in name,
 }
-"""Prefixes of the `name` filter, all of which may end in `_case_sensitive`."""
 
 
 def name_filter(text: str) -> ZoneFilter:
-    """`example.com`, or `starts_with:exa` and the like."""
     word, colon, wanted = text.partition(":")
     sensitive = word.endswith("_case_sensitive")
     compare = _OPERATORS.get(word.removesuffix("_case_sensitive")) if colon else None
@@ -357,19 +338,16 @@ def name_filter(text: str) -> ZoneFilter:
 
 
 def always(_entry: Entry[Zone]) -> bool:
-    """For filters on what all zones share, when it matches."""
     return True
 
 
 def never(_entry: Entry[Zone]) -> bool:
-    """For filters on what all zones share, when it does not match."""
     return False
 
 
 def selected(
     known: Configuration, filters: Sequence[ZoneFilter], every: bool, descending: bool
 ) -> list[Entry[Zone]]:
-    """Zones that match all (`every`) or any of the filters, by name."""
     chosen = [
         entry
         for entry in known.zones.values()

@@ -1,8 +1,5 @@
-"""The dashboard as one application: for every row of ROUTES the same checks in the same order, then
-the page.
-
-Order: transport, sign-in, role, zone, origin and CSRF token of a write, the form, the page. Every
-answer gets the security headers.
+"""The dashboard: for every row of ROUTES the same checks in the same order (transport, sign-in,
+role, zone, origin and CSRF token of a write, the form), then the page.
 """
 
 import asyncio
@@ -48,13 +45,11 @@ from greenroom.web.slow_work import SlowWork
 from greenroom.web.stores import SessionStore
 
 FORM_MAX = 8 << 20
-"""Bytes of a form: a template of one megabyte in which every character is escaped still fits."""
+"""A template of one megabyte in which every character is escaped."""
 
 PUBLIC_FORM_MAX = 16 << 10
-"""Bytes of a form that needs no sign-in, such as the sign-in itself."""
 
 PUBLIC_FORM_S = 10
-"""Seconds for such a form to arrive."""
 
 FIELDS_MAX = 5_000
 
@@ -91,8 +86,6 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 class Dashboard:
-    """The application, with the headers that every answer has."""
-
     def __init__(
         self,
         config: ConfigService,
@@ -101,7 +94,7 @@ class Dashboard:
         parts: PageParts,
         routes: Sequence[PageRoute] = ROUTES,
     ) -> None:
-        """`parts`: what else runs in this process; the dashboard adds its own."""
+        """`parts`: what else runs in this process."""
         self.config = config
         self.parts = parts
         self.sign_in = SignIn(sessions, config, lambda: oidc_settings(parts))
@@ -135,8 +128,6 @@ class Dashboard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message["headers"])
@@ -196,7 +187,7 @@ class Dashboard:
         known: Configuration,
         session: DashboardSession | None,
     ) -> Response | None:
-        """The answer to a person who may not see this; None when they may."""
+        """None when the person may see it."""
         if row.role is None:
             return None
         if session is None:
@@ -291,9 +282,7 @@ _OF_PROXIES = frozenset(
 
 
 def _protected(request: Request) -> bool:
-    """Whether the way to the browser is encrypted, or does not leave the machine. A proxy that is
-    not trusted may be anywhere.
-    """
+    """A proxy that is not trusted may be anywhere."""
     if request.url.scheme == "https":
         return True
     if not _OF_PROXIES.isdisjoint(request.headers.keys()):
@@ -355,7 +344,6 @@ async def _form(request: Request, most: int = FORM_MAX) -> Form:
 
 
 def _from_own_page(request: Request) -> bool:
-    """Whether the browser says that a write comes from a page of the dashboard."""
     sent, asked = _origins(request)
     if not sent or sent != asked:
         return False
@@ -365,9 +353,7 @@ def _from_own_page(request: Request) -> bool:
 
 
 def _origins(request: Request) -> tuple[str, str]:
-    """That of the page which sent a write, and that of the host that was asked; empty for what is
-    none. The scheme is the page's: a proxy in front that ends TLS need not say so.
-    """
+    """The scheme is the page's: a proxy in front that ends TLS need not say so."""
     scheme, _, authority = request.headers.get("origin", "").partition("://")
     asked = request.headers.get("host", "")
     return (
@@ -377,9 +363,7 @@ def _origins(request: Request) -> tuple[str, str]:
 
 
 def _misnamed(request: Request) -> str | None:
-    """What to tell a person whose proxy did not pass on the host, and the log; None when both are
-    the same, or the browser names no origin.
-    """
+    """None when both are the same, or the browser names no origin."""
     sent, asked = _origins(request)
     if not sent or sent == asked:
         return None
@@ -411,9 +395,6 @@ async def _static(request: Request) -> Response:
 
 
 async def _icon(_request: Request) -> Response:
-    """Pages name the icon themselves; browsers ask here for what has no page, such as a JSON
-    document.
-    """
     assets = installed_assets()
     asset = assets.get(assets.name("icon.svg"))
     if asset is None:

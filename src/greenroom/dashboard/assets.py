@@ -1,9 +1,5 @@
-"""Static files: our own style sheets and scripts, and what `scripts/build_dashboard.py` fetched
-from npm.
-
-Served under the hash of their content, so browsers may keep them for ever. Without the npm
-libraries the dashboard has its own small style sheet, and no live tables, charts and coloured
-editors.
+"""Static files, served under the hash of their content. Without the npm libraries there is a small
+style sheet, and no live tables, charts and coloured editors.
 """
 
 import gzip
@@ -24,11 +20,11 @@ KINDS = {
 }
 HASH_CHARACTERS = 16
 GZIP_LEAST = 500
-"""Bytes below which compression saves no packet."""
+"""Compression saves no packet."""
 
 
 class Asset(NamedTuple):
-    """`encodings` are the compressed forms by content coding, best first."""
+    """`encodings`: best first."""
 
     kind: str
     body: bytes
@@ -37,7 +33,6 @@ class Asset(NamedTuple):
 
 class Assets:
     def __init__(self, folders: tuple[Traversable, ...]) -> None:
-        """Earlier folders take precedence."""
         self._files: dict[str, Asset] = {}
         self._names: dict[str, str] = {}
         for folder in folders:
@@ -70,11 +65,10 @@ class Assets:
         return name in self._names
 
     def name(self, name: str) -> str:
-        """Returns the name with hash. Raises KeyError for an unknown file."""
+        """Raises KeyError."""
         return self._names[name]
 
     def get(self, hashed: str) -> Asset | None:
-        """`hashed` is the name with hash."""
         return self._files.get(hashed)
 
     def versions(self) -> dict[str, str]:

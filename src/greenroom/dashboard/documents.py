@@ -1,7 +1,5 @@
-"""The documentation of this version, shown without a connection to anywhere.
-
-The wheel holds the Markdown files of `docs/`; a checkout reads them from there. Raw HTML in them is
-shown as text.
+"""The documentation of this version. The wheel holds the files of `docs/`; a checkout reads them
+from there. Raw HTML is shown as text.
 """
 
 import posixpath
@@ -21,7 +19,6 @@ SECTIONS = {
     "reference": "Look up",
     "decisions": "Decisions",
 }
-"""Folder -> heading of the list, in order."""
 
 HELP = "/help"
 
@@ -41,8 +38,6 @@ class HelpHeading(NamedTuple):
 
 
 class HelpPage(NamedTuple):
-    """`name` is the path below `docs/` without the suffix."""
-
     name: str
     title: str
     headings: tuple[HelpHeading, ...]
@@ -55,7 +50,6 @@ class HelpPage(NamedTuple):
 
 @cache
 def documents() -> Mapping[str, HelpPage]:
-    """In order; none when they were left out of the installation."""
     packed = Path(str(files("greenroom.dashboard"))) / "documents"
     folder = packed if packed.is_dir() else Path(__file__).resolve().parents[3] / "docs"
     found = [
@@ -81,15 +75,13 @@ def plain(heading: str) -> str:
 
 
 def anchor_of(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
+    """As GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @lru_cache(maxsize=128)
 def shown(name: str, base: str) -> Markup:
-    """A page as HTML, without its title; `base` precedes the paths of the dashboard. Raises
-    KeyError.
-    """
+    """Without the title. Raises KeyError."""
     from markdown_it import MarkdownIt  # 80 ms, when the first page is shown
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -119,9 +111,7 @@ def _without_title(tokens: list[Any]) -> Iterator[Any]:
 
 
 def _settle(token: Any, name: str, base: str) -> None:
-    """Links lead to pages of the dashboard, or out; links to what is not here (source files,
-    pictures) become text.
-    """
+    """Links to what is not here (source files, pictures) become text."""
     if token.type == "image":
         token.type, token.tag, token.children, token.content = "text", "", None, ""
     if token.type != "link_open":

@@ -21,16 +21,12 @@ LIMIT_LABELS = {
 }
 MINUTE_MS = 60_000
 EXTEND_MAX = 7 * 24 * 60
-"""Minutes by which an event may be extended at once."""
 
 
 class LiveAction(NamedTuple):
-    """`document`: what changes, from the state and the form; `offered`: whether it makes sense now.
-
-    `names`: fields that change, in the current event if it overrides them or `on_event` says so,
-    else in the room. `plan`: the change for (zone, room, form), where it is no change of fields.
-    `typed`: the room's name confirms it. `key` opens it, and never another action, whatever is
-    offered; an action and its opposite share one.
+    """`names`: fields that change, in the current event if it overrides them or `on_event`, else in
+    the room. `plan`: for (zone, room, form), where it is no change of fields. `typed`: the room's
+    name confirms it. `key` never opens another action.
     """
 
     name: str
@@ -64,7 +60,7 @@ def _extend(live: RoomView, form: Mapping[str, Any]) -> Json:
 
 
 def _message(live: RoomView, form: Mapping[str, Any]) -> Json:
-    """A language that is left blank gets the message of all the others, not its former own."""
+    """A blank language gets the message of all the others."""
 
     def sent(name: str) -> str:
         return str((form.get(name) or [""])[-1]).strip()

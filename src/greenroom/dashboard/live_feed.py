@@ -1,12 +1,6 @@
-"""The feed of the live pages: one poller for the whole process, regardless of the number of
-watchers.
-
-Once a second it reads the process's state (shared with the pages, see LiveState), makes one message
-for each watched room, and wakes the watchers, which send the newest message. A slow watcher misses
-messages and delays no other. Every five seconds one thread call checks all watchers' sessions.
-
-The feed keeps an hour of samples for browsers that reconnect; analytics fill in whole minutes
-before. The poller ends when it has had no watchers for a while.
+"""The feed of the live pages: one poller for the whole process. Once a second it reads the state,
+makes one message for each watched room, and wakes the watchers. A slow watcher misses messages and
+delays no other. It keeps an hour of samples for browsers that reconnect, and ends without watchers.
 """
 
 import asyncio
@@ -34,16 +28,13 @@ from greenroom.web.pages.parts import PagePart, PageParts
 TICK_S = 1.0
 KEPT_EVERY_MS = 5_000
 KEPT = 720
-"""Per room: an hour."""
 
 ROOMS_KEPT = 500
 """The room watched longest ago is forgotten first."""
 
 WATCHERS_MAX = 2_000
-"""Open streams of one process; another one is refused for now."""
 
 SESSIONS_EVERY = 5
-"""Ticks between two checks of the watchers' sessions."""
 
 MINUTES_EVERY_MS = 30_000
 IDLE_TICKS = 30
@@ -53,11 +44,10 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 AT_LIMIT = ("active", "rate", "both")
-"""What binds while the next visitor would wait, although no one does yet."""
 
 
 class LiveFrame(msgspec.Struct, frozen=True):
-    """One moment of a room. Times are Unix milliseconds, lengths seconds; None: unknown."""
+    """Times are Unix milliseconds; None: unknown."""
 
     at_ms: int
     word: str
@@ -86,17 +76,15 @@ class LiveFrame(msgspec.Struct, frozen=True):
 
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
-"""Together the origin's errors."""
 
 ANSWERS = tuple(f"origin_{digit}xx" for digit in range(1, 6))
 
 
 class OriginLastMinute(NamedTuple):
-    """Over the origins of all rooms of this process; None: not known yet, or nothing to tell."""
+    """Over the origins of all rooms of this process; None: not known yet."""
 
     errors: int | None = None
     mean_s: float | None = None
-    """From the first byte of a request to the head of the answer."""
 
 
 class OriginTrail:
@@ -104,7 +92,6 @@ class OriginTrail:
         self._seen: deque[tuple[int, float, float, float]] = deque()
 
     def add(self, now_ms: int, gateway: Iterable[tuple[str, float]]) -> None:
-        """The counts at a moment later than the one before."""
         counts = dict(gateway)
         errors, answers = (
             sum(counts.get(name, 0) for name in names) for names in (ERRORS, ANSWERS)
@@ -114,7 +101,6 @@ class OriginTrail:
             self._seen.popleft()
 
     def last_minute(self) -> OriginLastMinute:
-        """UNSEEN before half a minute was seen."""
         if not self._seen or self._seen[-1][0] - self._seen[0][0] < RECENT_MS // 2:
             return OriginLastMinute()
         errors, answers, waited_s = (
@@ -127,8 +113,6 @@ UNSEEN = OriginLastMinute()
 
 
 class RoomTrail:
-    """One room: samples of the last hour, the last minute in seconds, and the minutes of analytics."""
-
     def __init__(self) -> None:
         self.samples: deque[tuple[int, ...]] = deque(maxlen=KEPT)
         self.minutes: list[LiveMinute] = []
@@ -154,16 +138,14 @@ class RoomTrail:
             )
 
     def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
-        """About how many came within the last minute: admitted, given up, and the growth of the
-        line; None before a minute was seen.
-        """
+        """About: admitted, given up, and the growth of the line; None before a minute was seen."""
         if not self._waiting or now_ms - self._waiting[0][0] < RECENT_MS - 5_000:
             return self.minutes[-1].arrivals if self.minutes else None
         gone = self.minutes[-1].abandoned if self.minutes else 0
         return max(0, minute + gone + waiting - self._waiting[0][1])
 
     def history(self) -> list[tuple[int, ...]]:
-        """`samples` of the last hour, oldest first, with analytics for minutes that no one watched."""
+        """With analytics for minutes that no one watched."""
         seen = {sample[0] // MINUTE_MS for sample in self.samples}
         unseen = [
             (
@@ -243,8 +225,6 @@ class LiveWatcher:
 
 
 class LiveFeed:
-    """All watchers of this process. Belongs to the event loop."""
-
     def __init__(
         self, config: ConfigService, parts: PageParts, live: LiveState, sign_in: SignIn
     ) -> None:
@@ -255,7 +235,7 @@ class LiveFeed:
         self._watchers: set[LiveWatcher] = set()
         self._trails: dict[str, RoomTrail] = {}
         self._messages: dict[str, tuple[bytes, bytes]] = {}
-        """By room: for people of single zones, and for those who see all."""
+        """For people of single zones, and for those who see all."""
         self._histories: dict[str, bytes] = {}
         self.origin = OriginTrail()
         self._ticked = asyncio.Event()
@@ -277,7 +257,7 @@ class LiveFeed:
         return trail
 
     def trail_of(self, room_id: str) -> RoomTrail:
-        """As `trail`, without keeping it: may be called in a thread."""
+        """May be called in a thread."""
         return self._trails.get(room_id) or RoomTrail()
 
     async def watch(self, watcher: LiveWatcher) -> AsyncIterator[bytes]:

@@ -1,24 +1,16 @@
-"""Why visitors are admitted or not, and what other limits would change: sentences for the live
-page.
-"""
-
 from typing import NamedTuple
 
 from greenroom.decision.room_view import RoomView
 from greenroom.web.pages.rendering import duration, grouped
 
 FULL = 0.97
-"""A limit counts as reached from this share on: figures of several data centers are seconds apart.
-"""
+"""Figures of several data centers are seconds apart."""
 
 MINUTES_MAX = 24 * 60
-"""Longer lines are not worth computing."""
 
 
 class LimitWords(NamedTuple):
-    """`binds`: active, rate, both, room, held (nothing to do with limits) or off; then title and
-    sentence.
-    """
+    """`binds`: active, rate, both, room, held (nothing to do with limits) or off."""
 
     binds: str
     title: str
@@ -90,11 +82,8 @@ class LimitPlan(NamedTuple):
 
 
 def clearing_minutes(live: RoomView, plan: LimitPlan) -> int | None:
-    """Minutes until all who wait now are admitted, if no more come; None: more than a day.
-
-    Sessions end as fast as now: in a full room as many as were admitted during the last minute,
-    otherwise at least as many as the session duration ends; twice the active visitors end twice the
-    sessions.
+    """None: more than a day. Sessions end as fast as now: in a full room as many as were admitted
+    during the last minute, otherwise at least as many as the session duration ends.
     """
     room, figures = live.now.room, live.figures
     ending = max(

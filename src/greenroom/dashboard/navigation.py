@@ -40,12 +40,9 @@ NAVIGATION = (
     NavigationItem("greenroom", "Documentation", "/help", "help"),
     NavigationItem("greenroom", "About", "/about", "about"),
 )
-"""A page that is not here is reached from another page."""
 
 
 class RoomTab(NamedTuple):
-    """`path` follows the address of the room."""
-
     label: str
     path: str
     role: Role = Role.VIEWER
@@ -92,7 +89,7 @@ NOTICES: Mapping[str, str] = {
 
 
 def current(path: str) -> str:
-    """The item that a page belongs to: pages of a room are below its zone, and belong to the rooms."""
+    """Pages of a room are below its zone, and belong to the rooms."""
     if re.match(r"/zones/[^/]+/rooms(/|$)", path):
         return "/rooms"
     if re.match(r"/zones/[^/]+/health(/|$)", path):

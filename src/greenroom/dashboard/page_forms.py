@@ -14,7 +14,6 @@ from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, FieldView, help_of
 
 MORE_MESSAGES = 2
-"""Empty rows for further languages."""
 
 STARTERS = {
     "plain": "Plain, without a script",
@@ -22,7 +21,6 @@ STARTERS = {
     "multi-language": "In several languages",
     "countdown": "Countdown to a sale",
 }
-"""Example pages: file -> label."""
 
 
 LANGUAGE_NAMES: Mapping[str, str] = {
@@ -66,7 +64,6 @@ LANGUAGE_NAMES: Mapping[str, str] = {
     "uk-UA": "Ukrainian – Українська",
     "vi-VN": "Vietnamese – Tiếng Việt",
 }
-"""As operators look for them, and by their own name."""
 
 
 class Shade(NamedTuple):
@@ -80,7 +77,6 @@ class Shade(NamedTuple):
 
 
 def shades(color: str) -> list[Shade]:
-    """On both grounds; empty for what is no colour."""
     if (
         len(color) != 7
         or color[0] != "#"
@@ -103,7 +99,6 @@ def shades(color: str) -> list[Shade]:
 
 
 def starter(name: str) -> str | None:
-    """None when there is no such page."""
     if name not in STARTERS:
         return None
     packed = resources.files("greenroom.dashboard") / "starters" / f"{name}.html"
@@ -112,7 +107,7 @@ def starter(name: str) -> str | None:
 
 
 def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
-    """`logo` is the room's own, kept unless the form carries another one."""
+    """`logo` is kept unless the form carries another one."""
 
     def sent(name: str) -> str:
         return (form.get(name) or [""])[-1]
@@ -138,7 +133,6 @@ def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
 
 
 def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldView]:
-    """Reports faults of the whole branding by the name of the field in them."""
     rules, wrong = specs(Branding), faults.take("branding")
     return [
         FieldView(

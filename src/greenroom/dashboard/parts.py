@@ -14,17 +14,13 @@ from greenroom.web.pages.parts import PagePart
 class TicketKeys(Protocol):
     """Both methods block, and raise StorageFailed and InvalidConfig."""
 
-    def every(self) -> list[TicketKey]:
-        """Newest first."""
+    def every(self) -> list[TicketKey]: ...
 
-    def rotate(self) -> TicketKey:
-        """Returns the new key."""
+    def rotate(self) -> TicketKey: ...
 
 
 class DryRunState(NamedTuple):
-    """The request, the share done (0 to 1), and one result for each of the settings, or why there
-    are none.
-    """
+    """The share done is 0 to 1."""
 
     room_id: str
     wanted: Mapping[str, Any]
@@ -34,10 +30,7 @@ class DryRunState(NamedTuple):
 
 
 class ExampleWait(NamedTuple):
-    """The longest wait of an example crowd: visitors within so many minutes, and the mean visit in
-    seconds.
-
-    `wait_s` is None while it is being simulated, and when unknown (`ended`); `least`: it is a lower
+    """`wait_s` is None while it is simulated, and when unknown (`ended`); `least`: a lower
     bound.
     """
 
@@ -51,10 +44,9 @@ class ExampleWait(NamedTuple):
 
 class DryRuns(Protocol):
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """Returns the id of the new run; None while too many wait. Raises InvalidConfig."""
+        """None while too many wait. Raises InvalidConfig."""
 
-    def find(self, run_id: str) -> DryRunState | None:
-        """None when there is no such run any more."""
+    def find(self, run_id: str) -> DryRunState | None: ...
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
         """Starts the simulation at the first call."""
@@ -63,6 +55,6 @@ class DryRuns(Protocol):
 DATA_CENTERS = PagePart[DataCenterView]("data centers")
 DRY_RUNS = PagePart[DryRuns]("dry runs")
 FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
-"""(address) -> the picture as a `data:` URL; blocks. Raises GreenroomError with the reason."""
+"""The picture as a `data:` URL; blocks. Raises GreenroomError."""
 PEAKS = PagePart[PeakCache]("peaks")
 TICKET_KEYS = PagePart[TicketKeys]("ticket keys")

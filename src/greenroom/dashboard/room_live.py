@@ -11,10 +11,8 @@ from greenroom.web.pages.rendering import duration
 
 
 def urgency(live: RoomView) -> tuple[int, int, int]:
-    """Sorts rooms with a fault first, then those with a line, by wait and then by line.
-
-    Waits (in minutes) and lines count by their power of two, so that rooms do not change places
-    with every refresh.
+    """Waits and lines count by their power of two, so that rooms do not change places with every
+    refresh.
     """
     word = live.word
     waiting = 0 if word in ("suspended", "passthrough") else live.figures.waiting
@@ -36,7 +34,6 @@ def wait_words(live: RoomView) -> str:
 def room_live(
     known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int
 ) -> RoomView:
-    """A room that this process does not serve (yet) is empty."""
     now = (
         state.now
         if state and state.now

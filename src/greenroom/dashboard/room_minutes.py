@@ -21,11 +21,8 @@ PATIENCE_S = 2.0
 
 
 class LiveMinute(NamedTuple):
-    """`waited_p50_s` and `waited_p95_s` are of visitors admitted from the line; None: there were
-    none.
-
-    `arrivals` are about: admitted, given up, and the line's change since the minute before (None
-    for the first one).
+    """None: no visitor was admitted from the line. `arrivals` are about, None for the first
+    minute.
     """
 
     start_s: int
@@ -58,9 +55,7 @@ WANTED = (
 
 
 def last_hour(store: AnalyticsStore | None, room_id: str, now_ms: int) -> list[LiveMinute]:
-    """The closed minutes, oldest first; empty when nothing is recorded or the store does not
-    answer. Blocks.
-    """
+    """Oldest first; empty when the store does not answer. Blocks."""
     if store is None:
         return []
     end_s = now_ms // 1000 // MINUTE_S * MINUTE_S + MINUTE_S

@@ -1,6 +1,4 @@
-"""The last day of every room in the table: its peaks, and a line of the last hour. One query a
-minute.
-"""
+"""Peaks of the last day of every room, one query a minute."""
 
 import contextlib
 import threading
@@ -21,15 +19,13 @@ HOUR_S, DAY_S = 3_600, 86_400
 STEP_S = 300
 PATIENCE_S = 2.0
 WAIT_S = 0.02
-"""The table renews itself, so it does not wait longer."""
+"""The table renews itself."""
 
 ROWS_MAX = 10_000
 LINE_WIDE, LINE_HIGH = 60, 18
 
 
 class RoomPeaks(NamedTuple):
-    """Of 24 hours; the line of the last hour as points of an SVG polyline (empty: unknown)."""
-
     active: int
     waiting: int
     points: str
@@ -37,9 +33,7 @@ class RoomPeaks(NamedTuple):
 
 
 class PeakCache:
-    """Cached for a minute, and read in a thread: a day of a thousand rooms takes the store some
-    time.
-    """
+    """Read in a thread: a day of a thousand rooms takes the store some time."""
 
     def __init__(self) -> None:
         self._found: dict[str, RoomPeaks] = {}
@@ -50,7 +44,7 @@ class PeakCache:
     def of_all(
         self, store: AnalyticsStore | None, room_ids: frozenset[str], now_ms: int
     ) -> dict[str, RoomPeaks]:
-        """By room, without unknown ones. Never raises, and never waits longer than WAIT_S."""
+        """Never raises, and never waits longer than WAIT_S."""
         if store is None or not room_ids:
             return {}
         with self._guard:

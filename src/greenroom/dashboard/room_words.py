@@ -1,5 +1,3 @@
-"""A room's settings in sentences that need no manual."""
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +6,6 @@ from greenroom.web.pages.rendering import duration
 
 
 def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str]:
-    """`number` writes numbers as the viewer reads them."""
     active, rate, minutes = (
         room["total_active_users"],
         room["new_users_per_minute"],
@@ -48,11 +45,9 @@ _METHODS = {
 
 
 LONG_S = 2 * 86_400
-"""Seconds; a longer wait is not shown exactly: no crowd stays so long."""
 
 
 def has_example(room: Mapping[str, Any]) -> bool:
-    """Whether visitors wait for each other in such a room."""
     return (
         not room.get("suspended")
         and not room.get("queue_all")

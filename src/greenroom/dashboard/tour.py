@@ -40,12 +40,9 @@ TOUR = (
         " what you see.",
     ),
 )
-"""At most four: after that people want to try things themselves."""
 
 
 class ShownStep(NamedTuple):
-    """`next` is empty at the end."""
-
     number: int
     of: int
     title: str
@@ -55,7 +52,6 @@ class ShownStep(NamedTuple):
 
 
 def tour_of(page: Any) -> ShownStep | None:
-    """None when the step is about another page, and where there is no room yet."""
     wanted = page.query("tour")
     steps = [step for step in TOUR if page.person.may(step.role)]
     if not page.session or wanted not in {str(number) for number in range(1, len(steps) + 1)}:

@@ -15,15 +15,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 
 BUSY_S = 5
-"""How long a writer waits for another one: writes take milliseconds."""
+"""Writes take milliseconds."""
 
 BUSY_RETRY_S = 0.01
 
 CONNECT_S = 3
-"""Until a database must answer at all."""
 
 STATEMENT_MS = 15_000
-"""For one statement: reading everything takes well under a second."""
+"""Reading everything takes well under a second."""
 
 SCHEMES = {
     "sqlite": "sqlite+pysqlite",
@@ -56,7 +55,7 @@ def read_url(written: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The address for people: no password, no SQLAlchemy details."""
+    """Without the password."""
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
@@ -73,7 +72,7 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """Commits at the end of the block. Database errors become StorageFailed."""
+    """Database errors become StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"
@@ -87,7 +86,7 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def forget_old_pages(engine: Engine) -> None:
-    """Empties SQLite's write-ahead log of what was replaced, unless another process reads it."""
+    """Unless another process reads SQLite's write-ahead log."""
     if engine.dialect.name == "sqlite":
         connection = engine.raw_connection()
         try:
@@ -139,7 +138,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Changes a new file to WAL. The busy timeout does not cover that, so this waits itself."""
+    """The busy timeout does not cover changing a new file to WAL, so this waits itself."""
     until = time.monotonic() + BUSY_S
     while True:
         try:

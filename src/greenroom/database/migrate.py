@@ -8,7 +8,6 @@ from greenroom.database.tables import metadata, sender, state
 from greenroom.errors import TooNew
 
 VERSIONS = ("0001", "0002", "0003", "0004")
-"""Oldest first; each but the first is a step from the one before (migrations/versions)."""
 
 NEWEST = VERSIONS[-1]
 
@@ -18,7 +17,7 @@ _FOLDER = Path(__file__).parent / "migrations"
 
 
 def version_of(connection: Connection) -> str:
-    """The version of the tables, empty without any. Raises TooNew for an unknown one."""
+    """Empty without tables. Raises TooNew."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
@@ -32,10 +31,7 @@ def version_of(connection: Connection) -> str:
 
 
 def bring_forward(connection: Connection, target: str = NEWEST) -> None:
-    """Runs the missing steps in this connection's transaction, all or none.
-
-    A second process waits and then finds nothing to do.
-    """
+    """All missing steps or none, in this connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
     found = version_of(connection)
@@ -46,7 +42,6 @@ def bring_forward(connection: Connection, target: str = NEWEST) -> None:
 
 
 def run_steps(connection: Connection, target: str) -> None:
-    """From the current version to `target`."""
     # takes longer to import than everything here takes to do, and is needed once for each upgrade
     from alembic import command
     from alembic.config import Config
@@ -58,7 +53,7 @@ def run_steps(connection: Connection, target: str) -> None:
 
 
 def _make_new(connection: Connection) -> None:
-    """Creates the newest tables; tests ensure that the steps lead to the same ones."""
+    """Tests ensure that the steps lead to the same tables."""
     metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))

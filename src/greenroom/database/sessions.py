@@ -16,7 +16,6 @@ _COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]
 
 class SqlSessions:
     def __init__(self, transaction: Callable[..., AbstractContextManager[Connection]]) -> None:
-        """`transaction(writes=…)` is the configuration store's."""
         self._transaction = transaction
 
     def add(self, row: SessionRow, most: int) -> None:
@@ -138,7 +137,7 @@ def _with(kind: str, secret_sha256: str) -> Select[Any]:
 
 
 def _locked(connection: Connection, kind: str, secret_sha256: str) -> SessionRow | None:
-    """Locks the row until this transaction ends."""
+    """Until this transaction ends."""
     return _first(connection, _with(kind, secret_sha256).with_for_update())
 
 

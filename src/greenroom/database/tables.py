@@ -1,7 +1,5 @@
-"""The tables after the newest migration.
-
-An operator's record is one row of readable JSON, and `model` validates it when it is read. So a new
-field needs no migration (it gets its default), and a new kind of record no table.
+"""The tables after the newest migration. A record is one row of readable JSON that `model`
+validates, so a new field needs no migration and a new kind no table.
 """
 
 from sqlalchemy import (
@@ -30,8 +28,8 @@ state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("forgotten", BigInteger, nullable=False),
 )
-"""One row. Every write changes it first, so writers queue up here. `forgotten`: the newest revision
-of which audit entries are gone.
+"""Every write changes it first, so writers queue up here. `forgotten`: the newest revision of which
+audit entries are gone.
 """
 
 entries = Table(
@@ -47,7 +45,6 @@ entries = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("kind", "id", name="entries_kind_id"),
 )
-"""In order of writing."""
 
 audit = Table(
     "audit",
@@ -65,7 +62,7 @@ audit = Table(
     Column("after", Text),
     Index("audit_revision", "revision"),
 )
-"""Every change of an entry; tells readers what is new since they last looked."""
+"""Tells readers what is new since they last looked."""
 
 alerts = Table(
     "alerts",
@@ -80,7 +77,6 @@ alerts = Table(
     UniqueConstraint("type", "correlation_id", "state", name="alerts_identity"),
     Index("alerts_at", "at_ms"),
 )
-"""Alerts as readable JSON."""
 
 told = Table(
     "told",
@@ -93,7 +89,7 @@ told = Table(
     Column("at_ms", BigInteger, nullable=False),
     Index("told_subject", "policy_id", "type", "subject", "at_ms"),
 )
-"""Each policy's reaction to each start; `at_ms`, when it is sent, may lie ahead."""
+"""`at_ms`, when it is sent, may lie ahead."""
 
 outbox = Table(
     "outbox",
@@ -110,7 +106,7 @@ outbox = Table(
     Column("attempts", Integer, nullable=False),
     Index("outbox_destination", "destination", "number"),
 )
-"""Undelivered messages. A destination's go out by number, postponed ones apart."""
+"""A destination's messages go out by number, postponed ones apart."""
 
 history = Table(
     "history",
@@ -130,7 +126,6 @@ history = Table(
     Column("problem", Text, nullable=False),
     Index("history_sent", "sent_ms"),
 )
-"""Delivered and given up."""
 
 destination_state = Table(
     "destination_state",
@@ -139,7 +134,6 @@ destination_state = Table(
     Column("last_success_ms", BigInteger),
     Column("last_failure_ms", BigInteger),
 )
-"""Last success and failure of each destination."""
 
 sender = Table(
     "sender",
@@ -149,7 +143,7 @@ sender = Table(
     Column("beat", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),
 )
-"""One row: which process sends. `beat` grows while it lives, so no shared clock is needed."""
+"""`beat` grows while the process lives, so no shared clock is needed."""
 
 sessions = Table(
     "sessions",
@@ -166,4 +160,3 @@ sessions = Table(
     Column("facts", Text, nullable=False, server_default=""),
     Index("sessions_kind", "kind", "seen_ms"),
 )
-"""Browsers, one-time links, known devices and used codes, by the hash of their secret."""

@@ -1,8 +1,5 @@
-"""The verdict about a visitor who may go on, and the ticket sent with the origin's answer.
-
-A page brings many requests with one ticket within a second, and all get the same verdict, so the
-last verdict of a session is cached with everything it depends on. The sealed ticket is cached
-longer.
+"""The verdict about a visitor who may go on. The requests of one page share a ticket, so a
+session's last verdict is cached with everything it depends on.
 """
 
 from greenroom.decision.data_centers import DataCenters
@@ -40,11 +37,7 @@ class Admitting:
         data_centers: DataCenters | None,
         visiting: bool = False,
     ) -> Forward | Answer:
-        """For the bearer of `ticket`, admitted as `outcome` says.
-
-        `visiting`: the session is in another data center's ledger, and has not moved here yet when
-        it is ACTIVE.
-        """
+        """`visiting`: the session is in another data center's ledger."""
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe
         observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))

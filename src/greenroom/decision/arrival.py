@@ -1,7 +1,5 @@
 """Builds an Arrival from a request of any front end, in the one form that is matched and forwarded.
-
-What two programs could read in two ways is refused, never repaired. The gateway reads heads from
-bytes and caches them (`gateway.wire.request_head`); it calls the same functions piece by piece.
+What two programs could read in two ways is refused, never repaired.
 """
 
 import re
@@ -20,9 +18,7 @@ METHOD_MAX = 24
 """The longest registered method (UPDATEREDIRECTREF) has 17 characters."""
 
 HOSTS_REMEMBERED, HOST_MAX = 1_024, 260
-"""Cached Host headers and their longest (a host with its port): at most 1 MB. A site has few hosts;
-an attacker who sends many pays for the parse.
-"""
+"""At most 1 MB."""
 
 TOO_LONG = Refusal(414, "the request line is too long")
 TOO_LARGE = Refusal(431, "the head of the request is too large")
@@ -30,12 +26,11 @@ TOO_MANY = Refusal(431, "there are too many header lines")
 
 _UNPRINTABLE = Refusal(400, "a header value contains a control character")
 HOSTS_OF_SENDER = 64
-"""Host headers cached for each proxy, with its policy there."""
 
 NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
 
 NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
-"""Checked header names and their longest: browsers send some thirty."""
+"""Browsers send some thirty."""
 
 WRONG, DROPPED = b"", b"_"
 """`header_name` of a name that is no token, and of a dropped one."""
@@ -56,8 +51,6 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class ArrivalLimits(NamedTuple):
-    """Limits of one request: all header bytes together, header lines, bytes of the target."""
-
     head_bytes: int = 32 * 1024
     header_lines: int = 100
     url_bytes: int = 8 * 1024
@@ -67,7 +60,7 @@ USUAL_LIMITS = ArrivalLimits()
 
 
 class NamedHost(NamedTuple):
-    """A parsed Host header; `policy` is None where the sender is not trusted about the visitor."""
+    """`policy` is None where the sender is not trusted about the visitor."""
 
     host: str
     policy: ForwardedPolicy | None
@@ -75,8 +68,6 @@ class NamedHost(NamedTuple):
 
 
 class Sender:
-    """The other end of one connection: its address, the listener, and how far it is trusted."""
-
     __slots__ = (
         "_named",
         "address",
@@ -110,11 +101,10 @@ class Sender:
         self._named: dict[bytes, NamedHost] = {}
 
     def is_trusted_at(self, host: str) -> bool:
-        """Whether it is trusted about the visitors of this host."""
         return self.trusted and (self.by_socket or self.policy.of(host).covers(self.address))
 
     def named(self, authority: bytes) -> NamedHost:
-        """Parses a Host header of this sender; the host is empty when it is no host name."""
+        """The host is empty when it is no host name."""
         known = self._named.get(authority)
         if known is None:
             host = read_host(authority)
@@ -132,10 +122,8 @@ class Sender:
 
 
 class CheckedLines(NamedTuple):
-    """Valid header lines in order: names in lower case, stripped values.
-
-    `facts` maps names to values, None for a repeated name; `signs` is what they say of the kind of
-    request, where known already.
+    """Valid lines in order: names in lower case, stripped values. `facts` maps names to values,
+    None for a repeated name.
     """
 
     headers: Headers
@@ -144,9 +132,7 @@ class CheckedLines(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """Who asks for what: client address, scheme, host as it is matched, host as it was sent, path that a
-    proxy took off.
-    """
+    """`host` as it is matched; `prefix`: the path that a proxy took off."""
 
     client: str
     scheme: str
@@ -164,13 +150,9 @@ def arrival_from(
     version: str = "HTTP/1.1",
     prefix: str | None = "",
 ) -> Arrival | Refusal:
-    """Returns the arrival of a request, or why it is refused (status 400 to 431). Never raises, for
-    any bytes.
-
-    `target` is the request target as the visitor sent it: a path with query, an absolute URL, or
-    `*` of OPTIONS. `headers` are pairs of a name in any case and its value, in order, the host
-    among them; some servers give lists. `prefix` is the path that was taken off the front; None:
-    what a trusted proxy says in X-Forwarded-Prefix.
+    """Returns the arrival, or why it is refused (status 400 to 431); never raises. `headers`: names
+    in any case, the host among them. `prefix`: the path taken off the front; None: what a trusted
+    proxy says in X-Forwarded-Prefix.
     """
     lines = checked_lines(headers, limits)
     if isinstance(lines, Refusal):
@@ -181,7 +163,7 @@ def arrival_from(
 def checked_lines(
     headers: Iterable[Sequence[bytes]], limits: ArrivalLimits
 ) -> CheckedLines | Refusal:
-    """Normalizes header lines, or returns why they are refused. Never raises, for any bytes."""
+    """Never raises, for any bytes."""
     given = [(name, value.strip(b" \t")) for name, value in headers]
     values = b"".join([value for _, value in given])
     wrong = too_large(
@@ -210,14 +192,13 @@ def checked_lines(
 
 
 def too_large(lines: int, size: int, limits: ArrivalLimits) -> Refusal | None:
-    """Refuses too many header lines or bytes; each line counts four extra bytes."""
+    """Each line counts four extra bytes."""
     if lines > limits.header_lines:
         return TOO_MANY
     return TOO_LARGE if size > limits.head_bytes else None
 
 
 def checked_value(value: bytes) -> bytes | Refusal:
-    """Strips a header value, or returns why it is refused."""
     return _UNPRINTABLE if _CONTROLS.search(value) else value.strip(b" \t")
 
 
@@ -230,7 +211,6 @@ def arrival_of(
     version: str = "HTTP/1.1",
     prefix: str | None = "",
 ) -> Arrival | Refusal:
-    """As `arrival_from`, for checked header lines."""
     if method not in _USUAL_METHODS or len(target) > limits.url_bytes:
         wrong = _refused_line(method, target, limits)
         if wrong:
@@ -264,7 +244,6 @@ def arrival_of(
 
 
 def arrival_at(like: Arrival, raw: bytes, target: Target) -> Arrival:
-    """A copy of an arrival with another target on the same host: `raw` as sent, `target` parsed."""
     return Arrival(
         like.method,
         like.scheme,
@@ -302,11 +281,8 @@ def refused_method(method: bytes) -> Refusal | None:
 
 
 def header_name(raw: bytes) -> bytes:
-    """A header name in lower case; WRONG for what is no token, such as a folded line or a blank
-    before the colon.
-
-    A name with an underscore is DROPPED, as in nginx: CGI, WSGI and PHP cannot tell
-    `X_Forwarded_For` from `X-Forwarded-For`.
+    """In lower case; WRONG for no token. A name with an underscore is DROPPED, as in nginx: CGI,
+    WSGI and PHP cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
     """
     name = raw.lower()
     odd = name.translate(None, _NAME)
@@ -319,7 +295,6 @@ _name_of = lru_cache(maxsize=NAMES_REMEMBERED)(header_name)
 
 
 def repeated(headers: Headers) -> str:
-    """Returns the name of a repeated header that must not repeat, or nothing."""
     names = [name for name, _ in headers]
     return next((name.decode() for name in _ONCE if names.count(name) > 1), "")
 
@@ -327,11 +302,7 @@ def repeated(headers: Headers) -> str:
 def visitor_of(
     headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None
 ) -> Visitor | Refusal:
-    """Resolves client, scheme and host from the connection and, for trusted proxies, from their
-    headers.
-
-    `facts` are the headers by name, where no name comes twice.
-    """
+    """`facts`: the headers by name, where no name comes twice."""
     host, policy, _ = sender.named(authority)
     if not host:
         return NO_HOST
@@ -346,15 +317,13 @@ def visitor_of(
 
 
 def read_host(authority: bytes) -> str:
-    """`Shop.Example.com.:8080` as `shop.example.com`, IPv6 literals in brackets; empty for anything
-    else.
-    """
+    """`Shop.Example.com.:8080` as `shop.example.com`; empty for no host."""
     return _host(authority) if len(authority) <= HOST_MAX else ""
 
 
 def origin_of(scheme: str, authority: bytes) -> str:
-    """The origin of this scheme and Host header as browsers write it: `https` and
-    `Ops.Example.com.:443` are `https://ops.example.com`. Empty for what is none.
+    """As browsers write it: `https` and `Ops.Example.com.:443` are `https://ops.example.com`; empty
+    for none.
     """
     host, usual = read_host(authority), _USUAL_PORTS.get(scheme)
     found = _HOST.fullmatch(authority) if host else None
@@ -381,9 +350,7 @@ def _host(authority: bytes) -> str:
 def target_of(
     raw: bytes, method: str, authority: bytes, scheme: str, paths: PathPolicy
 ) -> Target | Refusal:
-    """Parses a target: a path as `paths` says; `*` of OPTIONS is gated like `/`; an absolute URL
-    must name the host and scheme in use.
-    """
+    """`*` of OPTIONS is gated like `/`; an absolute URL must name the scheme and host in use."""
     if raw[:1] == b"/":
         return read_target(raw, paths)
     if raw == b"*" and method == "OPTIONS":

@@ -8,10 +8,8 @@ from greenroom.model.room import Room
 from greenroom.request.cookie_scope import PATH_MAX, cookie_scope, crosses_sites
 
 CANDIDATES_MAX = 32
-"""Cookies of one name that are opened: nested rooms and a stale one or two. A neighbour under the
-same domain can set more in a visitor's browser to hide the real one. Browsers send the narrowest
-path first, then the oldest, so the neighbour's cookies are all on one side of the real one: of more
-than these the first and last half count.
+"""Opened cookies of one name. A neighbour under the same domain can set more to hide the real one;
+browsers send its cookies all on one side of it, so the first and last half count.
 """
 
 VALUE_MAX = 512
@@ -21,10 +19,9 @@ TAILS_MAX = 4096
 """Cached attribute strings of the current second, one per age: at most 1800 in honest use."""
 
 HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
-"""Cached Cookie headers as the origin sees them, and their longest: at most 4 MB."""
+"""At most 4 MB."""
 
 PREFIXES_MAX = 16
-"""Paths in front of a room's whose cookies are ready-made: a site has one or two."""
 
 SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE = (
     "greenroom_session",
@@ -37,9 +34,7 @@ DASHBOARD_COOKIES = frozenset(
     for name in (SESSION_COOKIE, DEVICE_COOKIE, OIDC_COOKIE)
     for prefix in ("", HOST_PREFIX)
 )
-"""The dashboard's secrets: cookies ignore ports, so browsers send them to the same host's visitor
-listener.
-"""
+"""Cookies ignore ports, so browsers send them to the same host's visitor listener."""
 
 _SPACES_MAX = 8
 _SAME_SITE = {"none": b"None", "lax": b"Lax", "strict": b"Strict"}
@@ -61,26 +56,19 @@ _MONTHS = (
 
 
 class CookieWriter:
-    """Writes Set-Cookie values for one room; all but the ticket and the times is prepared once."""
-
     __slots__ = ("_attributes", "_name", "_second", "_tails", "crosses_sites")
 
     def __init__(self, room: Room, https: bool, name: str = "", prefix: str = "") -> None:
-        """`https`: the visitor came over HTTPS, or always does. Then `auto` is what it is with
-        Cloudflare's Always Use HTTPS.
-
-        `name`: of another cookie than the ticket, with the same attributes. `prefix`: the path that
-        a proxy took off the front; browsers know paths with it only.
+        """`name`: of another cookie than the ticket. `prefix`: the path that a proxy took off the
+        front.
         """
         self._name = (name or room.cookie_name).encode() + b"="
         self.crosses_sites = crosses_sites(room, https)
-        """Whether the cookie also comes with requests that another site caused (SameSite=None)."""
         self._attributes = _attributes(room, https, self.crosses_sites, prefix)
         self._second = 0
         self._tails: dict[int, bytes] = {}
 
     def set(self, sealed: bytes, max_age_s: int, now_ms: int) -> bytes:
-        """The Set-Cookie value of a cookie that lives `max_age_s` seconds from now."""
         second = now_ms // 1000
         tail = self._tails.get(max_age_s) if second == self._second else None
         if tail is None:
@@ -95,13 +83,10 @@ class CookieWriter:
         return self._name + sealed + tail
 
     def expire(self) -> bytes:
-        """The Set-Cookie value that deletes the ticket."""
         return self._name + self._attributes + b"; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT"
 
 
 class TicketCookies:
-    """Cookie writers of one room for both schemes."""
-
     __slots__ = ("_below", "_http", "_https", "_make")
 
     def __init__(self, room: Room, always_use_https: bool, name: str = "") -> None:
@@ -111,9 +96,6 @@ class TicketCookies:
         self._below: dict[tuple[str, str], CookieWriter] = {}
 
     def of(self, scheme: str, prefix: str = "") -> CookieWriter:
-        """For a visitor who came by this scheme, below this path, as the listener or a trusted
-        proxy says.
-        """
         if prefix:
             return self._of_prefix(scheme, prefix)
         return self._https if scheme == "https" else self._http
@@ -149,7 +131,6 @@ def _attributes(room: Room, https: bool, crosses: bool, prefix: str) -> bytes:
 
 
 def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list[bytes]:
-    """Values of this cookie in all Cookie headers, in the order sent (`values_in`)."""
     found = [
         value
         for header, line in headers
@@ -160,10 +141,7 @@ def ticket_values(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> list
 
 
 def values_in(header: bytes, name: bytes) -> list[bytes]:
-    """Values of this cookie in one Cookie header, in the order sent; linear in its length.
-
-    At most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX.
-    """
+    """In the order sent; at most CANDIDATES_MAX, from both ends, none longer than VALUE_MAX."""
     wanted = name + b"="
     before, _, behind = header.partition(wanted)
     if (
@@ -195,15 +173,13 @@ def _both_ends(found: list[bytes]) -> list[bytes]:
 
 
 def _begins_pair(value: bytes, at: int) -> bool:
-    """Whether a cookie begins at `at`: `x__cfwaitingroom=` or a value with the name in it is no
-    ticket.
-    """
+    """False inside `x__cfwaitingroom=` or a value with the name in it."""
     before = value[max(0, at - _SPACES_MAX) : at].rstrip(b" \t")
     return before.endswith(b";") or (not before and at < _SPACES_MAX)
 
 
 def http_date(second: int) -> bytes:
-    """HTTP-date (RFC 9110, 5.6.7) of Unix seconds."""
+    """RFC 9110, 5.6.7."""
     day, rest = divmod(second, 86_400)
     return b"%b %02d:%02d:%02d GMT" % (_date(day), rest // 3600, rest // 60 % 60, rest % 60)
 
@@ -215,9 +191,7 @@ def _date(day: int) -> bytes:
 
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
-    """Removes these cookies from a Cookie header, the rest byte for byte; empty when nothing is
-    left.
-    """
+    """The rest stays byte for byte."""
     return _remembered(value, own) if len(value) <= HEADER_REMEMBERED_MAX else _without(value, own)
 
 

@@ -11,14 +11,12 @@ from greenroom.model.visit import Arrival
 from greenroom.request.cors import listed_origin
 
 HEADERS_REMEMBERED = 1_024
-"""Cached headers, about 1 MB: one per kind of answer and listed origin."""
+"""About 1 MB."""
 
 EXPOSED = b"Retry-After, Refresh"
-"""Readable by scripts besides the headers every script may read: when to try again."""
 
 
 def with_cors(answer: Answer, origins: Sequence[str], arrival: Arrival) -> Answer:
-    """Adds CORS headers for a listed origin; otherwise only `Vary: Origin`."""
     return replace(answer, headers=_with_cors(answer.headers, listed_origin(arrival, origins)))
 
 

@@ -1,4 +1,4 @@
-"""The data center of a visitor's session, as a short name of fixed length for the ticket."""
+"""The data center of a visitor's session, as a fixed-length name for the ticket."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,16 +9,12 @@ from greenroom.model.visit import HOME_BYTES, Outcome, Standing, Ticket
 
 
 def home_of(name: str) -> bytes:
-    """Short name of a data center; two of a thousand collide less often than once in 100 million
-    lists.
-    """
+    """Two of a thousand names collide less often than once in 100 million lists."""
     return sha256(name.encode()).digest()[:HOME_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
 class DataCenters:
-    """All data centers, and which one this is."""
-
     here: bytes
     names: Mapping[bytes, str]
 

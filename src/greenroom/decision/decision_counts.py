@@ -1,28 +1,21 @@
-"""Counts decisions by room and result; the only counter. Metrics read totals, analytics each
-minute's additions.
-"""
+"""Counts decisions by room and result."""
 
 from collections.abc import Iterator
 
 from greenroom.decision.observer import Decided, DecisionEvent
 
 RESULTS = tuple(decided.name.lower() for decided in sorted(Decided))
-"""Result names by number."""
 
 _NONE = [0] * len(RESULTS)
 
 
 class DecisionCounts:
-    """All rooms of one process since its start; `keep` drops removed rooms."""
-
     def __init__(self) -> None:
         self._by_room: dict[str, list[int]] = {}
         self._failed_rules: dict[str, int] = {}
         self._lost_tickets: dict[str, int] = {}
         self._given: dict[str, list[int]] | None = None
-        """The counts already returned by `added`; None: it was never called, so nothing is kept for
-        it.
-        """
+        """What `added` has returned; None until its first call."""
         self._forgotten: list[tuple[str, Decided, int]] = []
 
     def observe(self, event: DecisionEvent) -> None:
@@ -42,9 +35,7 @@ class DecisionCounts:
         self._lost_tickets[room_id] = self._lost_tickets.get(room_id, 0) + 1
 
     def of(self, room_id: str) -> dict[str, int]:
-        """Result -> count, for results that occurred; `rule_failed` counts rules that could not be
-        evaluated, `ticket_lost` clients whose tickets do not come back (`decision.lost_tickets`).
-        """
+        """Only results that occurred."""
         counts = self._by_room.get(room_id, ())
         found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
         for name, counted in (
@@ -56,7 +47,7 @@ class DecisionCounts:
         return found
 
     def added(self) -> list[tuple[str, Decided, int]]:
-        """Room, decision and count since the last call, without zeros. For one reader."""
+        """Additions since the last call, without zeros; for one reader."""
         given = self._given or {}
         found = self._forgotten + [
             more
@@ -70,7 +61,6 @@ class DecisionCounts:
         return found
 
     def keep(self, room_ids: set[str]) -> None:
-        """Drops all other rooms, once `added` has returned what is left of them."""
         if self._given is not None:
             for room_id in self._by_room.keys() - room_ids:
                 self._forgotten += _more(room_id, self._by_room[room_id], self._given)

@@ -16,10 +16,7 @@ def dry_run(
     client: str,
     policy: ForwardedPolicy | None = None,
 ) -> Arrival | Refusal:
-    """Returns the arrival of a request for this URL, or why it is refused.
-
-    `headers` may bring another Host; `client` is the peer.
-    """
+    """`headers` may bring another Host; `client` is the peer."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         authority = parts.netloc.rpartition("@")[2]

@@ -1,8 +1,5 @@
-"""Explains a request: which room covers it and why, which rule matches, which settings apply, and
-the result.
-
-It calls the same functions as the data path, so it cannot disagree with it. Only the ledger knows
-whether there is a place right now; `Seats` has a summary.
+"""Explains a request with the functions of the data path, so it cannot disagree with it. Only the
+ledger knows whether there is a place right now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,14 +37,13 @@ from greenroom.rules import (
 NOT_SETTINGS = frozenset(
     ("id", "name", "host", "path", "additional_routes", "description", "custom_page_html")
 )
-"""Fields of a room that are shown elsewhere, or too long."""
 
 ROUTES_SHOWN_MAX = 50
-"""Other routes of the host shown; a generated configuration may have thousands."""
+"""A generated configuration may have thousands."""
 
 
 class RoomDefinition(msgspec.Struct, frozen=True):
-    """One room with everything configured for it; `rules` include those that settings add."""
+    """`rules` include those that settings add."""
 
     room: Room
     events: tuple[Event, ...] = ()
@@ -56,8 +52,6 @@ class RoomDefinition(msgspec.Struct, frozen=True):
 
 
 class Seats(msgspec.Struct, frozen=True):
-    """A room's current load."""
-
     active: int
     waiting: int
     # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
@@ -70,8 +64,6 @@ class Seats(msgspec.Struct, frozen=True):
 
 
 class RouteSeen(msgspec.Struct, frozen=True):
-    """One route that could have covered the request; `why` is for people."""
-
     room: str
     host: str
     path: str
@@ -80,7 +72,7 @@ class RouteSeen(msgspec.Struct, frozen=True):
 
 
 class RuleSeen(msgspec.Struct, frozen=True):
-    """One rule; `result` is holds, does not hold, switched off, or cannot be evaluated."""
+    """`result`: holds, does not hold, switched off, or cannot be evaluated."""
 
     id: str
     description: str
@@ -89,7 +81,7 @@ class RuleSeen(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One effective setting and its source: event, room or default."""
+    """`source`: event, room or default."""
 
     name: str
     value: bool | int | str
@@ -97,7 +89,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class EventSeen(msgspec.Struct, frozen=True):
-    """The current event; `phase` is prequeue or running, `until_ms` when that ends."""
+    """`phase`: prequeue or running."""
 
     id: str
     name: str
@@ -106,11 +98,7 @@ class EventSeen(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`result` is origin, waiting or depends; `word` names the reason for programs, `reason` for
-    people.
-
-    `readings` has every reading of a path that programs may read differently, else nothing.
-    """
+    """`result`: origin, waiting or depends; `word` is for programs, `reason` for people."""
 
     method: str
     url: str
@@ -140,10 +128,7 @@ def explain(
     ledgers: Mapping[str, Seats],
     hosts: KnownHosts | None = None,
 ) -> Explanation:
-    """Explains one request of a visitor without a valid ticket.
-
-    `ledgers` by room id, where known; `hosts` None: all are served.
-    """
+    """For a visitor without a valid ticket. `ledgers` by room id; `hosts` None: all are served."""
     table = RouteTable(
         (route, plan.room.case_insensitive_paths, (plan, route))
         for plan in plans
@@ -203,7 +188,6 @@ def explain(
 def _without_room(
     arrival: Arrival, several: bool, hosts: KnownHosts | None
 ) -> tuple[str, str, str]:
-    """Result, word and reason without a room, or with `several`."""
     if several:
         return (
             "refused",
@@ -235,7 +219,7 @@ def _routes(
     chosen: RoomDefinition | None,
     route: Route | None,
 ) -> tuple[RouteSeen, ...]:
-    """Every route that covers the request, the chosen one first, then other routes of the host."""
+    """The chosen one first, then other routes of the host."""
     seen = []
     for plan in plans:
         for other in plan.room.routes:
@@ -272,7 +256,6 @@ def _rules_alike(
     lookups: Lookups,
     now_ms: int,
 ) -> bool:
-    """Whether the rules treat every reading of the path alike."""
     if plan.room.suspended:
         return True
     holding = [
@@ -285,9 +268,7 @@ def _rules_alike(
 def _rules(
     rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
 ) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Each rule with its result for all of `facts`, also after the first match; and the first
-    match.
-    """
+    """Also after the first match; and the first match."""
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
     for rule in rules:
@@ -311,8 +292,6 @@ def _rules(
 
 
 class _Covered(msgspec.Struct, frozen=True):
-    """The room as `decide` asks about it, with the matching rule known."""
-
     effective: Effective
     holding: Rule | None
     draw: None = None
@@ -342,9 +321,6 @@ def _verdict(
     ledgers: Seats | None,
     always_use_https: bool,
 ) -> tuple[str, str, str]:
-    """(result, word, reason) for a visitor without a ticket, by the question that `decide`
-    returns.
-    """
     crosses = crosses_sites(now.room, always_use_https or arrival.scheme == "https")
     question, _ = decide(
         _Covered(now, holding, crosses_sites=crosses), arrival, now_ms, lambda *_: ()
@@ -414,7 +390,6 @@ _WORDS = {
         "This request gives up a place in line: it is answered with a farewell.",
     ),
 }
-"""VIEW, POLL, PEEK and RECEIPT need a ticket, and UNCOVERED has no room: none comes up here."""
 
 
 def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The words of `explain` about an answer: status, form, cookie, and to whom it applies."""
+"""Words of `explain` about an answer."""
 
 from greenroom.admission.decide import is_head_of_page
 from greenroom.model.room import Room
@@ -47,7 +47,6 @@ def answer_words(arrival: Arrival, room: Room, word: str) -> str:
 
 
 def notes_words(arrival: Arrival, room: Room, result: str) -> tuple[str, ...]:
-    """To which visitors the result applies, and who may read the answer."""
     notes = []
     cookies = b"; ".join(value for name, value in arrival.headers if name == b"cookie").decode(
         "latin-1"

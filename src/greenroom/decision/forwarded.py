@@ -1,8 +1,6 @@
-"""The visitor's address behind trusted proxies, from forwarding headers of trusted peers only.
-
-Every proxy appends the address it saw to `X-Forwarded-For`, so reading goes from the right: while
-an address is a trusted proxy, it wrote the entry to its left; the first untrusted one is the
-visitor. Entries further left were written by the visitor and are never looked at.
+"""The visitor's address behind trusted proxies. Every proxy appends the address it saw to
+`X-Forwarded-For`, so reading goes from the right; the first untrusted entry is the visitor, and
+entries further left are the visitor's invention.
 """
 
 import re
@@ -16,22 +14,19 @@ from greenroom.request.path_readings import PathPolicies
 from greenroom.settings.process import TRUSTED_HEADERS
 
 HOPS_MAX = 16
-"""Most entries read from the right: no real chain of proxies is longer."""
+"""No real chain of proxies is longer."""
 
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
-"""Cached addresses (parsing costs 2 us) and their longest: about 1 MB."""
+"""About 1 MB; parsing costs 2 us."""
 
 _PREFIX_FORM = re.compile(rb"(/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?")
-"""Of a path that a proxy takes off: what may stand in a cookie's Path and in links as it is."""
 
 AddressRange = IPv4Network | IPv6Network
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class ForwardedVisitor(msgspec.Struct, frozen=True):
-    """The visitor as the outermost trusted proxy saw it; `host` is empty unless a proxy may set
-    it.
-    """
+    """`host` is empty unless a proxy may set it."""
 
     client: str
     scheme: str
@@ -39,19 +34,8 @@ class ForwardedVisitor(msgspec.Struct, frozen=True):
 
 
 class ForwardedPolicy:
-    """Which peers are trusted about the visitor; without trusted proxies none is, and nothing is
-    parsed.
-
-    `trust_host` also believes `X-Forwarded-Host` (and `host=` of `Forwarded`). Off by default: the
-    host is matched, and many proxies pass on one that the visitor invented, so enable it only if
-    yours always sets it.
-
-    `kept` are the headers that trusted proxies may send to the origin; they are dropped from
-    others. `default_host` is for HTTP/1.0 requests without a host; empty: the listener's address.
-    `trust_socket` trusts every peer of a Unix socket (`socket_ends`).
-
-    A zone's own proxies are trusted for its hosts only: an editor of one zone must not choose who a
-    visitor is in another.
+    """Which peers are trusted about the visitor. A zone's own proxies are trusted for its hosts
+    only: an editor of one zone must not choose who a visitor is in another.
     """
 
     __slots__ = (
@@ -76,9 +60,9 @@ class ForwardedPolicy:
         default_host: str = "",
         paths: PathPolicies | None = None,
     ) -> None:
-        """`zones`: extra trusted proxies by zone name, for that host and all below it.
-
-        `paths`: how paths are read at each host; without it every path must have one reading.
+        """`trust_host`: believe `X-Forwarded-Host`. `kept`: headers that trusted proxies may send
+        to the origin. `default_host`: for HTTP/1.0 without a host. `zones`: extra proxies by zone
+        name.
         """
         self.paths = paths or PathPolicies()
         self.trusted_proxies = tuple(trusted_proxies)
@@ -94,19 +78,16 @@ class ForwardedPolicy:
         self._clients: dict[bytes, str] = {}
 
     def trusts(self, address: str) -> bool:
-        """Whether this address is a trusted proxy in any zone."""
         parsed = parse_address(address) if self.trusted_proxies or self._zones else None
         return parsed is not None and (
             self._covers(parsed) or any(zone._covers(parsed) for zone in self._zones.values())
         )
 
     def covers(self, address: str) -> bool:
-        """Whether this address is in `trusted_proxies`."""
         parsed = parse_address(address) if self.trusted_proxies else None
         return parsed is not None and self._covers(parsed)
 
     def of(self, host: str) -> "ForwardedPolicy":
-        """The policy of the smallest zone with proxies of its own around this host."""
         while self._zones and host:
             if host in self._zones:
                 return self._zones[host]
@@ -116,11 +97,8 @@ class ForwardedPolicy:
     def visitor(
         self, peer: str, scheme: str, headers: Headers, facts: Mapping[bytes, bytes] | None = None
     ) -> ForwardedVisitor:
-        """The visitor behind a TRUSTED peer; missing or malformed headers fall back to the
-        connection.
-
-        `X-Forwarded-For` counts before `Forwarded`; of the others the rightmost value, written by
-        the peer. `facts` are the headers by name, where no name comes twice: a faster lookup.
+        """Malformed headers fall back to the connection. `X-Forwarded-For` counts before
+        `Forwarded`. `facts`: headers by name, where no name comes twice.
         """
         if (
             facts is not None and not self.trust_host
@@ -148,7 +126,6 @@ class ForwardedPolicy:
         )
 
     def _known_client(self, value: bytes) -> str:
-        """As `_client`, for one line's value, cached."""
         client = self._clients.get(value)
         if client is None:
             client = self._client(_items((value,)))
@@ -159,9 +136,7 @@ class ForwardedPolicy:
         return client
 
     def _client(self, entries: list[bytes]) -> str:
-        """The rightmost untrusted entry, or the leftmost of all-trusted ones; empty when
-        unreadable.
-        """
+        """The leftmost when all are trusted; empty when unreadable."""
         client = ""
         for entry in reversed(entries[-HOPS_MAX:]):
             address = parse_address(entry.decode("latin-1"))
@@ -177,22 +152,17 @@ class ForwardedPolicy:
 
 
 def said_prefix(headers: Headers, facts: Mapping[bytes, bytes] | None = None) -> str:
-    """The path that a TRUSTED peer took off the front, such as `/shop`; empty when it says none.
-
-    The rightmost value counts: the peer wrote it, the others may be the visitor's.
-    """
+    """Of a TRUSTED peer, such as `/shop`. The rightmost value counts: the peer wrote it."""
     return prefix_of(_last(_values(headers, facts, b"x-forwarded-prefix")))
 
 
 def prefix_of(path: bytes) -> str:
-    """Such a path without a slash at the end; empty when it could not stand in a cookie."""
+    """Empty when it could not stand in a cookie."""
     return path.rstrip(b"/").decode() if path and _PREFIX_FORM.fullmatch(path) else ""
 
 
 def forwarding_lines(client: str, scheme: str) -> bytes:
-    """Header lines that identify the visitor to the origin; the last one ends after `host=`, before
-    the quoted host.
-    """
+    """The last line ends after `host=`, before the quoted host."""
     address = parse_address(client)
     known = str(address) if address else "unknown"
     node = f'"[{known}]"' if isinstance(address, IPv6Address) else known
@@ -207,9 +177,7 @@ _WITH_PORT = re.compile(r"([0-9.]{7,15}):[0-9]{1,5}")
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Parses an IP address with or without a port (`1.2.3.4:5`, `[::1]:5`); mapped IPv4 becomes
-    IPv4; else None.
-    """
+    """With or without a port (`1.2.3.4:5`, `[::1]:5`); mapped IPv4 becomes IPv4."""
     return _address(text) if len(text) <= ADDRESS_MAX else None
 
 
@@ -248,11 +216,8 @@ _PAIR = re.compile(rb"([A-Za-z]+)=(?:\"([^\"\\]*)\"|([!#$%&'*+.^_`|~0-9A-Za-z:\[
 
 
 def _elements(items: list[bytes]) -> list[dict[bytes, bytes]]:
-    """The elements of `Forwarded`, in order; an unreadable one is empty, which no reader takes for
-    an address.
-
-    A comma inside a quoted string splits it into two unreadable halves: no address, protocol or
-    host contains one.
+    """An unreadable element is empty. A comma inside a quoted string makes two unreadable
+    halves.
     """
     return [dict(_pairs(item)) for item in items]
 

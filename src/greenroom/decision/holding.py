@@ -1,6 +1,4 @@
-"""The verdict about a visitor who waits: the facts of the waiting page, and the ticket to come back
-with.
-"""
+"""The verdict about a visitor who waits."""
 
 from greenroom.admission.decide import PEEK, VIEW, ArrivalQuestion
 from greenroom.admission.schedule import Phase
@@ -30,7 +28,6 @@ class Holding:
         self._moments: dict[bytes, _Moment] = {}
 
     def forget(self) -> None:
-        """Drops cached facts of rooms."""
         self._moments.clear()
 
     def verdict(
@@ -41,10 +38,7 @@ class Holding:
         outcome: Outcome,
         newcomer: bool = False,
     ) -> Hold:
-        """For the bearer of `ticket`, who waits as `outcome` says in answer to `question`.
-
-        `newcomer`: the page says nothing of the wait, so it may be shared with others.
-        """
+        """`newcomer`: the page says nothing of the wait, so it may be shared."""
         room, arrival, now_ms, observe = asked.room, asked.arrival, asked.now_ms, self._observe
         presented, spelled = asked.found[0] if asked.found else _NOTHING
         observe(DecisionEvent(now_ms, HELD, room.effective, arrival, presented, outcome))
@@ -66,9 +60,7 @@ class Holding:
     def _at_this_moment(
         self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int
     ) -> tuple[Held, SharedPages | None]:
-        """The facts of the page, and the answers to share with others of this second and refresh;
-        None: not shared.
-        """
+        """The facts of the page, and the answers shared in this second; None: not shared."""
         moment = self._moments.get(room.id)
         if moment is None or moment[0] is not room or moment[1] != now_ms // 1000:
             moment = self._moments[room.id] = (room, now_ms // 1000, {})
@@ -84,16 +76,13 @@ class Holding:
         return found
 
     def without_place(self, asked: Inquiry) -> Hold:
-        """For a request without a place that can show no page."""
         self._observe(
             DecisionEvent(asked.now_ms, Decided.PLACELESS, asked.room.effective, asked.arrival)
         )
         return _hold(asked.room, None, b"")
 
     def of_head(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Hold:
-        """For a HEAD: what GET would show the bearer of `ticket`, a new one that is not given
-        out.
-        """
+        """What GET would show, with a ticket that is not given out."""
         room, now_ms = asked.room, asked.now_ms
         self._observe(DecisionEvent(now_ms, Decided.PLACELESS, room.effective, asked.arrival))
         ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)
@@ -115,7 +104,6 @@ def _hold(
 def _tried(
     compiled: CompiledRoom, arrival: Arrival, ticket: Ticket, outcome: Outcome, now_ms: int
 ) -> Ticket:
-    """The ticket with the time of this try and the next."""
     told_ms = (
         outcome.refresh_ms
         if compiled.line_table is None
@@ -160,7 +148,6 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
 
 
 def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
-    """Adds the event and its draw."""
     effective, event = compiled.effective, compiled.effective.event
     told = compiled.draw.told(ticket_id) if compiled.draw else NOT_TOLD
     return replace(

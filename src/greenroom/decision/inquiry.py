@@ -14,11 +14,8 @@ Late = Callable[[LateTry], bool]
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """The question is about `found[0]`, the visitor's best ticket; `now_ms` is the time of question
-    or answer.
-
-    `later` receives a verdict that is not known at once; `late` is offered the try of a visitor who
-    tries rarely.
+    """About `found[0]`, the visitor's best ticket. `later` receives a verdict that is not known at
+    once.
     """
 
     room: CompiledRoom

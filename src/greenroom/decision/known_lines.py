@@ -1,8 +1,6 @@
 """A cache of checked header lines, one entry per kind of browser, for front ends that get no bytes.
-
-Browsers of one kind send the same lines except for the values of Cookie and, behind a trusted
-proxy, X-Forwarded-For. Checking looks at these values only for control characters and size, so the
-key is the lines without them. The gateway does the same with bytes (`gateway.wire.header_lines`).
+Browsers of one kind send the same lines except for Cookie and X-Forwarded-For; checking looks at
+these values only for control characters and size, so the key is the lines without them.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,16 +15,14 @@ from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
 
 KINDS_BYTES = 8_000_000
-"""Bytes of each of two generations: about 1,000 kinds."""
+"""Each of two generations: about 1,000 kinds."""
 
 KIND_MAX = 4_096
 """The longest cached lines. A browser's have 600 to 2,000 bytes."""
 
 LINE_BYTES, BYTES_KEPT = 250, 3
-"""Bytes of a cached line beside its text, which is kept this many times."""
 
 CutValues = tuple[tuple[bytes, bytes], ...]
-"""Names (lower case) and values cut out of lines."""
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +36,7 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownLines:
-    """The kinds of lines sent to one front end. A key must tell which values were cut out where."""
+    """A key must tell which values were cut out where."""
 
     __slots__ = ("_kinds",)
 
@@ -50,7 +46,7 @@ class KnownLines:
     def filled(
         self, key: Hashable, values: CutValues, limits: ArrivalLimits
     ) -> CheckedLines | Refusal | None:
-        """The lines of this kind with these values; None for an unknown kind."""
+        """None for an unknown kind."""
         kind = self._kinds.young.get(key) or self._kinds.again(key)
         if kind is None:
             return None
@@ -76,9 +72,7 @@ class KnownLines:
         lines: CheckedLines,
         sent: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        """Caches checked lines when their kind comes the second time; `sent` are the unchecked
-        lines.
-        """
+        """Caches lines when their kind comes the second time; `sent` are the unchecked lines."""
         cut = sum([len(value.strip(b" \t")) for _, value in values])
         size = sum([len(name) + len(value.strip(b" \t")) + 4 for name, value in sent]) - cut
         names = [name for name, _ in lines.headers]
@@ -100,7 +94,6 @@ _CUT = {name: (name, None) for name in (b"cookie", b"x-forwarded-for")}
 
 
 def kind_of_pairs(headers: Sequence[tuple[bytes, bytes]]) -> tuple[Hashable, CutValues]:
-    """The key of lines given as pairs, and the values cut out of them."""
     kind: list[Hashable] = []
     values: list[tuple[bytes, bytes]] = []
     for pair in headers:

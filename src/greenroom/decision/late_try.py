@@ -18,7 +18,6 @@ from greenroom.model.visit import Arrival, Outcome, Standing, Ticket
 from greenroom.request.admissible import kind_of
 
 MARGIN_MS = 250
-"""A held answer goes out this long before the client gives up."""
 
 _WAIT = re.compile(rb"(?:^|,)\s*wait\s*=\s*\"?([0-9]{1,6})\"?\s*(?:[;,]|$)", re.IGNORECASE)
 
@@ -26,16 +25,12 @@ Done = Callable[[Verdict], None]
 
 
 def is_late(ticket: Ticket, now_ms: int) -> bool:
-    """Whether a waiting visitor is so late that the ledger has taken it for a ghost."""
+    """Late enough for the ledger to take the visitor for a ghost."""
     return now_ms - ticket.checked_ms - ticket.refresh_ms > GRACE_MS
 
 
 def patience_ms(arrival: Arrival) -> int:
-    """How long this client waits for an answer: the built-in page, and `Prefer: wait=N` (RFC 7240);
-    else 0.
-
-    A navigation is never held: its visitor would see nothing meanwhile.
-    """
+    """The built-in page, and `Prefer: wait=N` (RFC 7240); else 0, as for navigations."""
     kind = kind_of(arrival)
     if kind is ArrivalKind.UPDATE:
         return HELD_MS
@@ -45,13 +40,12 @@ def patience_ms(arrival: Arrival) -> int:
 
 
 def preferred(arrival: Arrival) -> bytes:
-    """The preference applied when this answer was held (RFC 7240); empty: none."""
     found = _WAIT.search(arrival.header(b"prefer") or b"")
     return b"wait=%d" % min(int(found[1]), HELD_MS // 1_000) if found else b""
 
 
 class LateTry:
-    """One held request. It must be given up, unless `again` has brought a verdict."""
+    """Must be given up, unless `again` has brought a verdict."""
 
     __slots__ = (
         "_decide",
@@ -74,10 +68,8 @@ class LateTry:
         hold: Callable[[Outcome, int], Verdict],
         held_ms: int,
     ) -> None:
-        """`outcome`: of the first try. `decide` makes a verdict of one that ends the wait, `hold`
-        of one that does not.
-
-        `held_ms`: how long the answer may be held; `0` disables it.
+        """`decide` makes a verdict of an outcome that ends the wait, `hold` of one that does not.
+        `held_ms` `0` disables holding.
         """
         self._ledger, self._ticket, self._gap_ms = ledger, ticket, gap_ms
         self._outcome, self._decide, self._hold = outcome, decide, hold
@@ -85,7 +77,7 @@ class LateTry:
         self.held_ms = held_ms
 
     def again(self, done: Done) -> None:
-        """Tries again; calls `done`, now or later, only when the wait is over."""
+        """Calls `done`, now or later, only when the wait is over."""
 
         def heard(outcome: Outcome) -> None:
             if self._over:
@@ -99,7 +91,7 @@ class LateTry:
             self._ledger.poll(self._ticket.id, self._ticket.key, heard)
 
     def give_up(self) -> Verdict | None:
-        """Returns the answer "wait", or None when there is a verdict already."""
+        """None when there is a verdict already."""
         if self._over:
             return None
         self._over = True

@@ -1,8 +1,5 @@
-"""Notices rooms whose tickets do not come back, and says what is probably wrong.
-
-A waiting page that asks for an update has had a ticket. When several such updates of one client
-come without one, the cookie is lost on the way, or a program pretends to be the page: so this is
-said to operators, and changes nothing about admission.
+"""Reports rooms whose tickets do not come back: several updates of a waiting page without a ticket
+mean that the cookie is lost on the way. Admission is not affected.
 """
 
 from collections.abc import Callable
@@ -14,17 +11,16 @@ from greenroom.model.visit import Arrival
 from greenroom.request.admissible import UPDATE_HEADER
 
 SUSPECT_AFTER = 3
-"""Updates of a client without a ticket: one may be the first after a new ticket key."""
+"""One may be the first after a new ticket key."""
 
 WITHIN_MS = 60_000
 CLIENTS_MAX = 1_000
-"""Clients whose updates are counted, about 200 KB. They begin anew when there are more."""
+"""About 200 KB; cleared when full."""
 
 TELL_AGAIN_MS = 600_000
 
 
 def probable_cause(room: Room, arrival: Arrival) -> str:
-    """One sentence for an operator: what to look at first."""
     secure = room.cookie_attributes.secure
     if arrival.scheme == "http" and (
         secure == "always" or room.cookie_attributes.samesite == "none"
@@ -45,16 +41,15 @@ class LostTickets:
     """Observes decisions (`decision.observer`) behind another observer."""
 
     def __init__(self, told: Callable[[Room, Arrival, bool], None]) -> None:
-        """`told` hears of a client whose tickets do not come back, once in WITHIN_MS for each; its
-        last argument is true at the first of a room, and once in TELL_AGAIN_MS.
+        """`told`: once in WITHIN_MS for each client; its last argument is true once in
+        TELL_AGAIN_MS for each room.
         """
         self._told = told
         self._clients: dict[tuple[str, str], tuple[int, int]] = {}
-        """(room, client) -> (when its first update without a ticket came, how many came)."""
         self._said_ms: dict[str, int] = {}
 
     def behind(self, first: Observer) -> Observer:
-        """Both as one observer: a second one would cost each request of a visitor with a ticket."""
+        """One observer, because a second one would cost each request."""
         count = self._count
 
         def both(event: DecisionEvent) -> None:

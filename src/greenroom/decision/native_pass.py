@@ -1,17 +1,6 @@
-"""Native passes: short-lived proofs that a visitor is inside, which a proxy verifies by itself,
-without asking.
-
-A pass is valid until the renewal age q after the session's last renewal, and never longer than the
-session. In that time the answer to a question would be "active" and nothing in the ledger would
-change, so a request that is let by on a pass is one that greenroom would have let by
-(docs/explanation/native-pass.md has the proof). It names the room, the host, the path that the room
-covers and its end, and no visitor.
-
-| kind | verified by | value of the cookie |
-|---|---|---|
-| hs256 | HAProxy `jwt_verify`, any JWT library | JWT, HMAC-SHA-256 with the shared secret |
-| es256 | the same, with the public key only | JWT, ECDSA over P-256 |
-| secure_link | nginx `secure_link` | MD5 in base64url, a comma, the last valid second |
+"""Native passes: short-lived proofs that a visitor is active, which a proxy verifies by itself
+(proof: docs/explanation/native-pass.md). hs256 and es256 are JWTs, secure_link is nginx's MD5 in
+base64url, a comma and the last valid second.
 """
 
 import hashlib
@@ -32,41 +21,31 @@ from greenroom.model.visit import Arrival, Outcome
 from greenroom.request.routing import route_prefix
 
 COOKIE_NAME = "__greenroom_pass"
-"""A room's cookie_suffix follows after `_`, as in its ticket's name."""
 
 SECRET_LEAST = 32
-"""Characters of the shared secret: 32 hexadecimal digits are 128 bits."""
+"""32 hexadecimal digits are 128 bits."""
 
 LINK_SECRET = 22
-"""Characters of a room's secure_link secret: 132 bits. MD5 reads 64 bytes at once, nine of them its
-own, so end, host and secret are hashed in one step for hosts of up to 23 characters.
-"""
+"""132 bits."""
 
 LINK_HOST_MAX = 53
-"""Longest Host header of a secure_link: end and host stay below 64 bytes, so every step of MD5
-contains a part of the secret.
-"""
+"""End and host stay below 64 bytes, so every step of MD5 contains a part of the secret."""
 
 LEAST_MS = 1_000
-"""A shorter pass is not worth its bytes."""
 
 PASSES_REMEMBERED = 4_096
-"""Cached passes: the requests of one page load share one; at most 2 MB."""
+"""At most 2 MB."""
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class PassKeys:
-    """Signing keys: a secret for hs256 and secure_link, a P-256 key for es256; either may be
-    empty.
-    """
+    """Either key may be empty."""
 
     __slots__ = ("_key", "_secret")
 
     def __init__(self, secret: str = "", key: bytes = b"") -> None:
-        """`key` is the content of a PEM file. Raises ValueError with the reason for unusable
-        keys.
-        """
+        """`key`: a PEM file's content. Raises ValueError for unusable keys."""
         if secret and (
             len(secret) < SECRET_LEAST
             or not secret.isascii()
@@ -95,7 +74,6 @@ class PassKeys:
         return bool(self._key if kind == "es256" else self._secret)
 
     def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
-        """Signs a JWT that is valid before the Unix second `until_s`."""
         claims = json.dumps(
             {"aud": room.name, "host": host, "path": room.path, "exp": until_s},
             separators=(",", ":"),
@@ -108,9 +86,7 @@ class PassKeys:
         return text + b"." + _base64url(self._signature(kind, text))
 
     def link(self, room: Room, sent_host: bytes, until_s: int) -> bytes:
-        """A secure_link valid before the Unix second `until_s`, for exactly this Host header; empty
-        when that is too long.
-        """
+        """Empty when the Host header is too long."""
         if not 0 < len(sent_host) <= LINK_HOST_MAX:
             return b""
         last = b"%d" % (until_s - 1)  # nginx counts the second that it is given as valid
@@ -120,9 +96,7 @@ class PassKeys:
         )  # as secure_link takes it
 
     def link_secret(self, room: str, path: str) -> bytes:
-        """The secret of this room's links, derived so that nginx does not have the shared one.
-        `path` is the room's.
-        """
+        """Derived, so that nginx does not have the shared secret."""
         made = hmac.digest(
             self._secret, f"secure_link {json.dumps([room, path])}".encode(), "sha256"
         )
@@ -146,9 +120,7 @@ def pass_cookie_name(room: Room) -> str:
 
 
 def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
-    """Why this room, which wants passes, can have none; empty when it can. `others` are all
-    rooms.
-    """
+    """Empty when it can have passes."""
     if not keys.can_sign(room.native_pass):
         return (
             f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in"
@@ -165,7 +137,7 @@ def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
 
 
 def _opens_another(room: Room, others: Iterable[Room]) -> Room | None:
-    """A room that a pass of this one would open too, because it is below the same path."""
+    """A room below the same path."""
     prefix = route_prefix(room.path)
     for other in others:
         for route in other.routes if other.id != room.id else ():
@@ -197,11 +169,7 @@ class PassWriter:
         self._signed: dict[tuple[str | bytes, int], bytes] = {}
 
     def cookie(self, arrival: Arrival, outcome: Outcome, now_ms: int) -> bytes:
-        """The pass cookie of a visitor whose session the ledger just confirmed; empty when too
-        little time is left.
-
-        Its attributes are those of the ticket.
-        """
+        """Empty when too little time is left. Its attributes are those of the ticket."""
         until_ms = min(outcome.renewed_ms + self._room.renewal_age_ms, outcome.expires_ms)
         until_s = until_ms // 1000
         left_ms = until_s * 1000 - now_ms
@@ -230,7 +198,6 @@ class PassWriter:
 def pass_writer(
     room: Room, keys: PassKeys | None, rooms: Iterable[Room], always_use_https: bool
 ) -> PassWriter | None:
-    """The room's writer; None where it wants no passes or can have none."""
     if room.native_pass not in ANY_PASS or keys is None or no_pass_because(room, keys, rooms):
         return None
     return PassWriter(room, keys, always_use_https)

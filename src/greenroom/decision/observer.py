@@ -1,8 +1,5 @@
-"""One frozen event per decision; metrics, analytics, notifications and logs subscribe.
-
-An event holds references, so making one costs 0.1 us; derived values are properties, computed on
-demand. Subscribers run inside the request: they must be quick and must not block; `on_error`
-receives what they raise, and neither visitor nor other subscribers notice.
+"""One frozen event per decision for metrics, analytics, notifications and logs. Subscribers run
+inside the request: they must not block; `on_error` receives what they raise.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +14,7 @@ from greenroom.model.visit import Arrival, Outcome, Ticket, arrival_ms_of
 
 
 class Decided(IntEnum):
-    """The names in lower case are the values of the metric label `result`."""
+    """Names in lower case are values of the metric label `result`."""
 
     UNCOVERED = 0  # no room covers the request
     SUSPENDED = 1
@@ -42,11 +39,8 @@ class Decided(IntEnum):
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
-    """One decision. `at_ms` is Unix time; `ticket` is the one that counted, None without a genuine
-    ticket.
-
-    `outcome` is None when the ledger was not asked. A revocation has no arrival: it comes with an
-    origin's answer.
+    """`at_ms` is Unix time; `outcome` is None when the ledger was not asked. A revocation has no
+    arrival.
     """
 
     at_ms: int
@@ -58,35 +52,29 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def room(self) -> Room | None:
-        """The room's current settings; None when no room covers the request."""
         return self.effective.room if self.effective else None
 
     @property
     def room_id(self) -> str:
-        """Empty when no room covers the request."""
         return self.effective.room.id if self.effective else ""
 
     @property
     def ticket_state(self) -> str:
-        """What the visitor brought: none, waiting or accepted."""
+        """none, waiting or accepted."""
         if self.ticket is None:
             return "none"
         return "accepted" if self.ticket.accepted_ms else "waiting"
 
     @property
     def waited_ms(self) -> int:
-        """From the first arrival to this admission; 0 for every other decision and immediate
-        admission.
-        """
+        """0 for other decisions."""
         if self.decided is not Decided.ADMITTED or self.ticket is None or self.ticket.accepted_ms:
             return 0
         return max(0, self.at_ms - arrival_ms_of(self.ticket.key))
 
     @property
     def reason(self) -> str:
-        """Why a visitor is held: storage, placeless, prequeue, queue_all, reject, origin or limits;
-        else empty.
-        """
+        """storage, placeless, prequeue, queue_all, reject, origin or limits; else empty."""
         if self.decided is Decided.PLACELESS:
             return "placeless"
         if self.decided is not Decided.HELD or self.effective is None:
@@ -101,7 +89,6 @@ Observer = Callable[[DecisionEvent], None]
 def observed_by(
     observers: Iterable[Observer], on_error: Callable[[BaseException], None]
 ) -> Observer:
-    """Combines observers; each runs in order, and errors go to `on_error`."""
     told = tuple(observers)
     if len(told) == 1:
         return _one_observer(told[0], on_error)
@@ -117,8 +104,6 @@ def observed_by(
 
 
 def _one_observer(observer: Observer, on_error: Callable[[BaseException], None]) -> Observer:
-    """A single observer, the usual case, without a loop in every request."""
-
     def observe(event: DecisionEvent) -> None:
         try:
             observer(event)

@@ -1,13 +1,7 @@
-"""The session of one long request: a WebSocket, an event stream, a download, an upload.
-
-A visitor who reads a stream sends no requests but uses the origin, so the ledger is asked about its
-session every half q. That renews it where the room renews, and shows when it has ended (no renewal,
-revoked, given up): the stream ends within q. A stream with a known end ends just before it, so the
-place is free the moment the session is over.
-
-A provisional session is only looked at, until just before its end it becomes a full one, because
-its client is still there: a slow reader's image costs seconds, a socket without cookies counts as
-long as it is open.
+"""The session of a WebSocket, event stream, download or upload. The ledger is asked about it every
+half q, which renews it or shows that it has ended; the stream then ends within q, or just before a
+known end. A provisional session becomes a full one just before its end, because its client is still
+there.
 """
 
 from typing import Protocol
@@ -19,34 +13,27 @@ from greenroom.decision.verdict import Forward
 from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket
 
 LOOKED_AHEAD_MS = 600
-"""How long before a known end a stream ends: streams are looked at twice a second, and the end must
-not fall between two looks.
-"""
+"""Streams are looked at twice a second; the end must not fall between two looks."""
 
 FULFILLED_AHEAD_MS = 1_500
-"""How long before its end a provisional session with an open stream becomes full: time for two
-looks and a slow ledger.
-"""
+"""Time for two looks and a slow ledger."""
 
 SPREAD = 16
-"""Looks at streams that began together are spread over a quarter of q in this many steps."""
+"""Steps over a quarter of q, so that streams that began together are looked at apart."""
 
 
 class SessionServices(Protocol):
-    """The parts of the decision service that a session needs."""
-
     @property
     def table(self) -> RoomTable: ...
 
     @property
     def data_centers(self) -> DataCenters | None: ...
 
-    def now_ms(self) -> int:
-        """Unix time, as the ledgers tell it."""
+    def now_ms(self) -> int: ...
 
 
 class OpenSession:
-    """Call `is_over` about twice a second during the request, and `finish` afterwards."""
+    """Call `is_over` about twice a second, and `finish` afterwards."""
 
     __slots__ = (
         "_asking",
@@ -62,9 +49,7 @@ class OpenSession:
     )
 
     def __init__(self, forward: Forward, services: SessionServices, place: int = 0) -> None:
-        """`forward` must have a ticket. Streams with different `place` are looked at at different
-        times.
-        """
+        """`forward` must have a ticket. `place` spreads the looks."""
         self._forward = forward
         self._services = services
         self._spread = place % SPREAD
@@ -75,9 +60,7 @@ class OpenSession:
         self._here = False  # the ledger here has said that it knows the session
 
     def is_over(self) -> bool:
-        """Whether the stream must end now. Never waits for the ledger: its answer counts at the
-        next call.
-        """
+        """Never waits for the ledger: its answer counts at the next call."""
         services, forward = self._services, self._forward
         schedule, ticket = services.table.rooms.get(forward.room_id), forward.ticket
         if schedule is None or ticket is None:
@@ -96,7 +79,7 @@ class OpenSession:
         ) and not room.keep_streams_open
 
     def finish(self) -> None:
-        """The stream has ended: its session runs on from now, as after any request."""
+        """The session runs on from now."""
         services, ticket = self._services, self._forward.ticket
         schedule = services.table.rooms.get(self._forward.room_id)
         if (
@@ -109,7 +92,6 @@ class OpenSession:
             schedule.now.ledger.view(ticket.id, _unheard)
 
     def _wait(self, compiled: CompiledRoom, now_ms: int) -> None:
-        """Milliseconds until the next look: half of q, less for some."""
         half_ms = compiled.room.renewal_age_ms // 2
         ahead_ms = FULFILLED_AHEAD_MS if self._provisional else 0
         first = not self._next_ms
@@ -148,7 +130,6 @@ class OpenSession:
             compiled.ledger.view(ticket.id, answered)
 
     def _heard(self, compiled: CompiledRoom, outcome: Outcome) -> None:
-        """Applies the ledger's answer; without one, the last known state counts."""
         self._asking = False
         if outcome.standing in (Standing.ACTIVE, Standing.ADMITTED):
             self._ends_ms = outcome.expires_ms

@@ -21,9 +21,7 @@ from greenroom.model.visit import Ticket, make_key
 
 
 class DrawStanding(msgspec.Struct, frozen=True):
-    """One visitor's part in a draw; `place` and `size` are 0 before it, and without
-    participation.
-    """
+    """`place` and `size` are 0 before the draw, and without participation."""
 
     receipt: str = ""
     commitment: str = ""
@@ -36,7 +34,7 @@ NOT_TOLD = DrawStanding()
 
 
 class ReceiptFile(msgspec.Struct, frozen=True):
-    """The receipt file: all that a visitor needs to check the published draw."""
+    """All that a visitor needs to check the published draw."""
 
     format: str
     room: str
@@ -51,14 +49,10 @@ class ReceiptFile(msgspec.Struct, frozen=True):
 
 
 class PrequeueDraw:
-    """Announced when created; `drawn` is set once it was held."""
-
     __slots__ = ("_draws", "_room", "commitment", "draw_id", "drawn", "event", "scheduled")
 
     def __init__(self, scheduled: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
-        """`room` and `event` are names for people. Raises StorageFailed when the seed cannot be
-        had.
-        """
+        """Raises StorageFailed when the seed cannot be had."""
         self.draw_id = scheduled.draw_id
         self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
         self.drawn: Drawn | None = None
@@ -68,10 +62,8 @@ class PrequeueDraw:
         self.event = event
 
     def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
-        """Draws everybody in line from before the start, once; repeating it gives the same draw.
-
-        It is stored before any place changes, so a crash in between repeats the same order. Calls
-        `then` exactly once, with the error or None.
+        """Draws everybody in line from before the start; repeating gives the same draw. Stored
+        before any place changes. Calls `then` once.
         """
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
@@ -103,9 +95,6 @@ class PrequeueDraw:
         )
 
     def standing(self, ticket: Ticket) -> Ticket:
-        """The ticket with the drawn key, when a waiting visitor still carries the one of the
-        arrival.
-        """
         if self.drawn is None or ticket.accepted_ms:
             return ticket
         key = self.drawn.key(ticket.id, ticket.key)
@@ -114,12 +103,12 @@ class PrequeueDraw:
         return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
 
     def counting(self, found: Found) -> Found:
-        """Genuine tickets by the keys that count; one whose key was drawn has no spelling yet."""
+        """One whose key was drawn has no spelling yet."""
         counting = [(self.standing(ticket), ticket, value) for ticket, value in found]
         return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
     def told(self, ticket_id: bytes) -> DrawStanding:
-        """What the visitor may know; None after the draw for visitors who did not take part."""
+        """None after the draw for visitors who did not take part."""
         if self.drawn is None:
             return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment)
         place = self.drawn.place(ticket_id)
@@ -137,7 +126,6 @@ class PrequeueDraw:
         return bool(self.told(ticket_id).receipt)
 
     def receipt_file(self, ticket_id: bytes) -> bytes | None:
-        """The receipt as JSON; None for visitors without one."""
         told = self.told(ticket_id)
         if not told.receipt:
             return None

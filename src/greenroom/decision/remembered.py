@@ -4,12 +4,9 @@ from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
 ONCE_SEEN_MAX = 8_192
-"""Keys noted as seen once; what never comes again is not worth caching."""
 
 
 class Costly(Protocol):
-    """A cached value."""
-
     @property
     def cost(self) -> int:
         """Approximate bytes with its key."""
@@ -34,14 +31,13 @@ class Remembered(Generic[K, V]):
         self._taken = 0
 
     def again(self, key: K) -> V | None:
-        """Looks a key up in the older generation and moves it to the younger one."""
         known = self._older.get(key)
         if known is not None:
             self.keep(key, known)
         return known
 
     def came_before(self, key: K) -> bool:
-        """Whether an uncached key came before: only then is it worth caching."""
+        """Only what came before is worth caching."""
         mark = hash(key)
         if mark in self._once:
             return True

@@ -1,8 +1,4 @@
-"""Renders verdicts: the waiting page, the farewell, the outage, the page for a failing origin.
-
-Apart from deciding, so that it can happen later and elsewhere: it needs the verdict and the arrival
-only.
-"""
+"""Renders verdicts. Apart from deciding, so that it can happen later and elsewhere."""
 
 from functools import lru_cache
 
@@ -28,7 +24,6 @@ UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
 
 SHOWN_MAX = 64
-"""Cached forms of one moment's page: languages and encodings."""
 
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
@@ -62,7 +57,7 @@ OUTAGE = Answer(
     _PLAIN.plus((b"Retry-After", b"%d" % OUTAGE_RETRY_S), (b"Refresh", b"%d" % OUTAGE_RETRY_S)),
     b"Please wait a moment. This page tries again by itself.\n",
 )
-"""The answer when greenroom itself fails: held, never passed on."""
+"""Held, never passed on."""
 
 
 SEVERAL_ROOMS = Answer(
@@ -74,23 +69,17 @@ SEVERAL_ROOMS = Answer(
 
 
 def refused(why: object) -> Answer:
-    """For a path whose readings lead to different rooms or rules. `why` is a Refusal."""
     reason = why.reason if isinstance(why, Refusal) else "the path can be read in several ways"
     return Answer(400, _PLAIN, f"400 Bad Request: {reason}\n".encode())
 
 
 UNKNOWN_HOST = Answer(421, _PLAIN, b"421 Misdirected Request: this host is not configured\n")
-"""For a host that no room, zone or origin names."""
 
 
 def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: bool = True) -> Answer:
-    """Renders a held request: the waiting page in the right language, its JSON, or a short problem
-    text.
-
-    A HEAD gets the answer to GET; front ends drop the body and keep its length. What shows no page
-    (an image, an autosave, a preflight, a WebSocket) never gets a success, or it would be taken for
-    the real thing. `body` is that of a form that may be kept, None where it was not read to its
-    end. `cors`: with the room's CORS headers.
+    """What shows no page (an image, a preflight, a WebSocket) never gets a success, or it would be
+    taken for the real thing. `body`: of a form that may be kept, None where it was not read to its
+    end.
     """
     held, page, status = hold.held, hold.page, hold.status
     if hold.applied:
@@ -152,9 +141,6 @@ def _shown_to_all(
 
 
 def _without_page(hold: Hold, arrival: Arrival) -> Answer:
-    """For what has no place or shows no page: 503 as text or problem JSON; the page's status where
-    the room wants one for all.
-    """
     status = hold.status if hold.uniform and not speculative(arrival) else 503
     retry_s = (hold.held.next_try_s if hold.held is not None else 0) or PLACELESS_RETRY_S
     if status == 503 and b"json" in (arrival.header(b"accept") or b""):
@@ -179,13 +165,11 @@ def _problem(seconds: int) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _patient(headers: AnswerHeaders, next_try_s: int) -> AnswerHeaders:
-    """Adds Retry-After, drops Refresh."""
     return headers.plus((b"Retry-After", b"%d" % next_try_s)) if next_try_s else headers
 
 
 @lru_cache(maxsize=1_024)
 def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> AnswerHeaders:
-    """The page's own headers, Refresh while it refreshes, Retry-After unless 200."""
     if not next_try_s:
         return headers
     seconds = b"%d" % next_try_s
@@ -194,12 +178,10 @@ def _held_headers(headers: AnswerHeaders, next_try_s: int, status: int) -> Answe
 
 
 def for_scripts(answer: Answer, page: Page, arrival: Arrival) -> Answer:
-    """Adds the CORS headers of the room."""
     return with_cors(answer, page.cors_origins, arrival) if page.cors_origins else answer
 
 
 def let_in_update(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
-    """For the page's own update: the visitor is admitted, and the page reloads itself."""
     return for_scripts(Answer(200, page.json_headers, UPDATE_LET_IN, cookie), page, arrival)
 
 
@@ -218,7 +200,7 @@ def receipt_answer(receipt: bytes, draw_id: str) -> Answer:
 
 
 def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
-    """The farewell; without Refresh, or the page would take a new place."""
+    """Without Refresh, or the page would take a new place."""
     if arrival.header(UPDATE_HEADER) is not None:
         return for_scripts(Answer(200, page.json_headers, LEFT, cookie), page, arrival)
     spoken = page.speaking(arrival.header(b"accept-language"))
@@ -230,11 +212,7 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
 
 
 def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
-    """The page for 502, 503 or 504: sends the ticket, so the visitor keeps the place, and tries
-    again by itself.
-
-    Only a request that is safe to repeat refreshes by itself. Programs that ask for JSON get JSON.
-    """
+    """For 502, 503 or 504: sends the ticket, and refreshes only what is safe to repeat."""
     answer = _origin_error(status, arrival, cookie, page)
     return for_scripts(answer, page, arrival) if page is not None else answer
 

@@ -1,9 +1,6 @@
-"""One room through its events: the current settings, and the next stages compiled ahead.
-
-On the request path this costs one comparison. The first request or clock tick after the end of a
-stage switches to the next one. A draw between the two is held then; until it is stored the old
-stage continues and holds everybody, so a full disk at the start of a sale means a late sale, never
-one in the wrong order.
+"""One room through its events: the current settings, and the next stages compiled ahead. The first
+request or clock tick after the end of a stage switches to the next one. Until its draw is stored
+the old stage holds everybody, so a full disk makes a sale late, never wrong.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,20 +24,14 @@ from greenroom.pages import Page, compile_page
 
 NEVER_MS = 1 << 62
 RETRY_MS = 1_000
-"""Retry interval of a draw that could not be stored."""
 
 Bypass = Callable[[Arrival, int], Rule | None]
-"""(arrival, now_ms) -> the bypass rule that matches, or None. A rule that cannot be evaluated does
-not match.
-"""
+"""A rule that cannot be evaluated does not match."""
 
 
 class CompiledRoom(msgspec.Struct, frozen=True):
-    """One room at one stage, with the settings that every request needs beside `room`.
-
-    `draw` is the draw of this stage's event, or the last one before. `prompt` is the ledger where
-    it answers at once; `obeys_origin`: some origin command is enabled; `tells_newcomers`: the page
-    shows a wait before a visitor has a place, or something of this visitor alone.
+    """`prompt`: the ledger where it answers at once; `obeys_origin`: some origin command is
+    enabled; `tells_newcomers`: the page shows a wait before a visitor has a place.
     """
 
     room: Room
@@ -64,21 +55,16 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     tells_newcomers: bool = True
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
-        """Whether this room's ticket also comes with cross-site requests."""
         return self.cookies.of(scheme).crosses_sites
 
 
 class RoomSchedule:
-    """The stages of one room; read the current one through `at`."""
-
     __slots__ = ("_drawing_now", "_later", "_on_error", "_origin_down", "now", "until_ms")
 
     def __init__(
         self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]
     ) -> None:
-        """`course`: (from when, compiled room), ascending, not empty; the ledger must be set to the
-        first one.
-        """
+        """`course`: ascending, not empty; the ledger must be set to the first one."""
         self.now = course[0][1]
         self._later = list(course[1:])
         self._on_error = on_error
@@ -87,9 +73,7 @@ class RoomSchedule:
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
 
     def hold_for_origin(self, down: bool) -> bool:
-        """Holds new visitors while the origin is unhealthy; returns whether that is a change.
-        Settings and events continue beneath.
-        """
+        """Returns whether that is a change."""
         if down is self._origin_down:
             return False
         self._origin_down = down
@@ -110,7 +94,6 @@ class RoomSchedule:
 
     @property
     def draws(self) -> list[PrequeueDraw]:
-        """The draws of this stage and all later ones, the next one first."""
         found = {
             stage.draw.draw_id: stage.draw
             for stage in (self.now, *(stage for _, stage in self._later))
@@ -134,7 +117,6 @@ class RoomSchedule:
         return self.now
 
     def _drawn(self, stage: CompiledRoom, now_ms: int) -> bool:
-        """Whether this stage may begin: its draw, if any, has been held."""
         draw = stage.draw
         if draw is None or draw.drawn or stage.effective.phase is not Phase.RUNNING:
             return True
@@ -170,11 +152,8 @@ def compile_room(
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
 ) -> RoomSchedule:
-    """Compiles a room for now and all stages of its events; templates must have been checked
-    before.
-
-    Configure the ledger for `now.effective` before the first request. Raises StorageFailed when the
-    seed of a draw cannot be had.
+    """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
+    be had.
     """
     pages: dict[str, Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []

@@ -9,18 +9,16 @@ from greenroom.request.hosts import KnownHosts
 from greenroom.request.routing import RouteTable
 
 PLACES_REMEMBERED = 4_096
-"""Cached rooms of hosts with paths, at most 3 MB: in a rush everybody requests the same pages."""
+"""At most 3 MB."""
 
 PATH_REMEMBERED_MAX = 512
 
 
 class RoomTable:
-    """All rooms of one configuration; a reload swaps the whole table."""
-
     __slots__ = ("_found", "_routes", "hosts", "own_cookies", "rooms")
 
     def __init__(self, rooms: Iterable[RoomSchedule], hosts: KnownHosts | None = None) -> None:
-        """`hosts` are those that are served; None: every host."""
+        """`hosts` None: every host is served."""
         self.hosts = hosts
         self.rooms = {schedule.now.room.id: schedule for schedule in rooms}
         stages = [schedule.now for schedule in self.rooms.values()]
@@ -39,7 +37,6 @@ class RoomTable:
         )
 
     def find(self, host: str, path: str) -> RoomSchedule | None:
-        """The room of this canonical host and path."""
         place = (host, path)
         try:
             return self._found[place]
@@ -52,13 +49,11 @@ class RoomTable:
         return found
 
     def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule | None]:
-        """The rooms of these readings of one path, None for uncovered ones; not cached."""
+        """None for uncovered ones."""
         return list(dict.fromkeys([self._routes.find(host, path) for path in paths]))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:
-        """Turns every room to its current stage and returns when the next one is due. Errors of one
-        room do not delay others.
-        """
+        """Returns when the next stage is due."""
         next_ms = NEVER_MS
         for schedule in self.rooms.values():
             try:

@@ -1,5 +1,5 @@
-"""A room's figures at a moment, and what its visitors meet then: one table for every place that
-says it to operators, visitors and programs.
+"""A room's figures at a moment, and what its visitors meet then, for every place that shows
+them.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,8 @@ from greenroom.model.visit import Estimate
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Gauges of one room.
-
-    `last_minute`: admissions of the last 60 seconds. `estimate`: for a new visitor; None if
-    unknown. `storage_failed`: admissions are stopped because the ledger cannot be written.
-    `confirms`: new visitors must show their ticket before they are admitted.
+    """`last_minute`: admissions of 60 seconds. `estimate`: for a new visitor. `confirms`: new
+    visitors must show their ticket before they are admitted.
     """
 
     active: int = 0
@@ -34,7 +31,7 @@ STORAGE_FAILED = Figures(storage_failed=True)
 
 
 class RoomView(msgspec.Struct, frozen=True):
-    """`now` has the settings in force; `served`: this process has figures of the room."""
+    """`served`: this process has figures of the room."""
 
     now: Effective
     figures: Figures = EMPTY
@@ -51,7 +48,6 @@ class RoomView(msgspec.Struct, frozen=True):
 
     @property
     def wait_s(self) -> float | None:
-        """Of a new visitor; None: unknown."""
         return self.figures.estimate.p50_s if self.figures.estimate else None
 
     @property
@@ -60,9 +56,8 @@ class RoomView(msgspec.Struct, frozen=True):
 
 
 class StateRow(NamedTuple):
-    """`word` names the state, `reason` why a visitor is held in it, both for programs; `tone` is
-    red, yellow, blue, green or gray. `title` and `text` are the operator's; `public` is the
-    visitor's. An empty text: figures decide, and the words with them.
+    """`word` and `reason` are for programs, `title` and `text` the operator's, `public` the
+    visitor's. Without a text, figures decide.
     """
 
     word: str
@@ -156,12 +151,11 @@ ROOM_STATES: tuple[StateRow, ...] = (
     StateRow("queueing", lambda it: it.figures.waiting > 0, "Queueing", "yellow"),
     StateRow("open", lambda _: True, "Not queueing", "green", public="Open"),
 )
-"""The first that applies counts: what stops admissions stands before what merely slows them.
-`queue_all` stands before a pre-queue because it goes on when the event starts.
+"""The first that applies counts: what stops admissions stands before what slows them. `queue_all`
+stands before a pre-queue because it goes on when the event starts.
 """
 
 FAULTS = ("storage", "origin")
-"""States that keep visitors out although no one has chosen so."""
 
 
 def room_state(view: RoomView) -> StateRow:

@@ -1,9 +1,5 @@
 """The decision service: finds the room, opens tickets, asks the ledger one question and gives a
-verdict.
-
-This is sequencing only: `admission.decide` picks the question, the ledger answers, `render` words
-it, the observer counts. One rule has precedence: when anything fails here, the visitor is held and
-never passed to the origin.
+verdict. When anything fails here, the visitor is held and never passed to the origin.
 """
 
 import struct
@@ -67,24 +63,22 @@ _DRAWN = struct.Struct(
     f">{TICKET_ID_BYTES}sxH"
 )  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
-"""On to the origin without a ticket."""
 NOBODY = Outcome(STANDING_GONE)
 _LEFT = {
     STANDING_ACTIVE: Decided.ENDED,
     STANDING_WAITING: Decided.LEFT,
     STANDING_GONE: Decided.NOT_HERE,
 }
-"""What a visitor did who asked to leave, by what there was until then."""
 
 
 class LedgerAnswered(Protocol):
-    """Receives a ledger's answer; `visiting`: from another data center's ledger."""
+    """`visiting`: from another data center's ledger."""
 
     def __call__(self, outcome: Outcome, visiting: bool = False) -> None: ...
 
 
 class DecisionService:
-    """Turns an Arrival into a Verdict. A reload swaps `table` as a whole (`use`)."""
+    """A reload swaps `table` as a whole (`use`)."""
 
     def __init__(
         self,
@@ -95,11 +89,8 @@ class DecisionService:
         on_error: Callable[[BaseException], None],
         observe: Observer = lambda _: None,
     ) -> None:
-        """`entropy(n)` gives n unpredictable bytes; `on_error` receives every exception that held a
-        visitor.
-
-        `observe` receives every decision; it must be quick and must not raise (`observed_by` sees
-        to that).
+        """`on_error` receives every exception that held a visitor. `observe` must not block or
+        raise.
         """
         self._holding = Holding(sealer, observe)
         self.use(table)
@@ -107,7 +98,6 @@ class DecisionService:
         self._sealer = sealer
         self._tickets = TicketReader(sealer).find
         self.now_ms = clock.now_ms
-        """Unix time, as the ledgers tell it."""
         self._entropy = entropy
         self._on_error = on_error
         self._observe = observe
@@ -120,20 +110,16 @@ class DecisionService:
         self.table = table
         self._holding.forget()
         self.own_cookies = table.own_cookies
-        """Names of the ticket cookies; they never reach an origin."""
+        """They never reach an origin."""
 
     def receive(self, arrival: Arrival, done: Done) -> None:
-        """Calls `done` exactly once, now or later. Never raises: an internal error holds the
-        visitor.
-        """
+        """Calls `done` exactly once, now or later. Never raises."""
         verdict = self.verdict(arrival, done)
         if verdict is not None:
             done(verdict)
 
     def verdict(self, arrival: Arrival, later: Done, late: Late | None = None) -> Verdict | None:
-        """Returns the verdict if known at once; None: `later` is called exactly once, or `late` has
-        taken the try. Never raises.
-        """
+        """None: `later` is called exactly once, or `late` has taken the try. Never raises."""
         tell_ms, compiled = self.now_ms, None
         now_ms = tell_ms()
         try:
@@ -162,9 +148,7 @@ class DecisionService:
             return self._failed(error, arrival, now_ms, compiled)
 
     def _otherwise(self, arrival: Arrival, now_ms: int, later: Done) -> Verdict | None:
-        """The readings of the path lead to different rooms or rules: refused, or forwarded in its
-        one form.
-        """
+        """Readings that lead to different rooms or rules: refused, or forwarded in the one form."""
         target = arrival.otherwise
         if not isinstance(target, Target):
             self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
@@ -178,11 +162,8 @@ class DecisionService:
         return None if verdict is None else sent(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Obeys the origin's Cf-Waiting-Room-Command; returns the Set-Cookie value that replaces
-        the ticket, or empty.
-
-        Only `revoke` is known: the session ends at once and its unit is free. Anything else, and
-        any command to a room that did not enable it, is ignored.
+        """Returns the Set-Cookie value that replaces the ticket, or empty. Only `revoke` is known;
+        all else is ignored.
         """
         schedule = self.table.rooms.get(forward.room_id)
         if (
@@ -202,9 +183,6 @@ class DecisionService:
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
-        """The session of a long request; only for a Forward with a ticket. `place`: as in
-        `OpenSession`.
-        """
         return OpenSession(forward, self, place)
 
     def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
@@ -212,7 +190,6 @@ class DecisionService:
         return compiled.draw.counting(found) if compiled.draw is not None and found else found
 
     def _by_question(self) -> tuple[Callable[[Inquiry], Verdict | None], ...]:
-        """Handlers by question number."""
         ways: dict[ArrivalQuestion, Callable[[Inquiry], Verdict | None]] = {
             ArrivalQuestion.UNCOVERED: self._not_asked,
             ArrivalQuestion.SUSPENDED: lambda asked: self._by(asked, Decided.SUSPENDED),
@@ -231,7 +208,6 @@ class DecisionService:
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
 
     def _again(self, asked: Inquiry) -> Verdict | None:
-        """The session of the first ticket is gone: asks about the visitor's other tickets."""
         question, found = decide_among(
             asked.room, asked.arrival, asked.now_ms, asked.found[1:], True
         )
@@ -299,7 +275,6 @@ class DecisionService:
         return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
-        """Admits a request that cannot wait for some seconds, or answers at once that it cannot."""
         ticket = self._new_ticket(asked.now_ms)
 
         def answered(outcome: Outcome) -> None:
@@ -325,13 +300,10 @@ class DecisionService:
         asked.room.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
 
     def _placeless(self, asked: Inquiry) -> Verdict | None:
-        """No ticket, and neither a page nor JSON can be shown."""
         return self._placed_nowhere(asked, self._new_ticket(asked.now_ms))
 
     def _placed_nowhere(self, asked: Inquiry, ticket: Ticket) -> Verdict | None:
-        """Held without a place. A HEAD is answered like GET: where GET shows the page, the ledger
-        is asked for its facts.
-        """
+        """A HEAD is answered like GET."""
         if not is_head_of_page(asked.room.room, asked.arrival):
             return self._holding.without_place(asked)
 
@@ -400,8 +372,6 @@ class DecisionService:
     # -- ledgers that may answer later -------------------------------------------------------------
 
     def _hears(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket) -> LedgerAnswered:
-        """The callback for such a ledger's answer."""
-
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             now_ms = self.now_ms()
             try:
@@ -416,7 +386,6 @@ class DecisionService:
         return answered
 
     def _view_elsewhere(self, asked: Inquiry, ticket: Ticket) -> None:
-        """A session that may be in another data center."""
         answered, ledger, data_centers = (
             self._hears(VIEW, asked, ticket),
             asked.room.ledger,

@@ -1,8 +1,6 @@
 """A room's wait table as sent: read from the ledger at most once a second, the same bytes for
-everybody.
-
-Nothing in it depends on the visitor, so a shared cache may keep it for its second. While a
-distributed ledger fetches a newer one, the old one is sent, for at most STALE_MS.
+everybody. While a distributed ledger fetches a newer one, the old one is sent, for at most
+STALE_MS.
 """
 
 from collections.abc import Callable
@@ -30,15 +28,12 @@ _NOT_KNOWN = Answer(
     AnswerHeaders(*_COMMON, (b"Cache-Control", b"no-store"), (b"Retry-After", b"%d" % LOOK_S)),
     b'{"greenroomLine":null}',
 )
-"""Without an answer of the ledger pages continue as told."""
 
 _encode = msgspec.json.encode
 
 
 def body_of(table: LineTable) -> bytes:
-    """The table in JSON (docs/howto/very-large-rooms.md). Arrivals are milliseconds from the first
-    one.
-    """
+    """Arrivals are milliseconds from the first one."""
     from_ms = table.knots[0].arrival_ms if table.knots else table.made_ms
     line = {
         "madeMs": table.made_ms,
@@ -56,9 +51,7 @@ def body_of(table: LineTable) -> bytes:
 
 
 def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
-    """The ledger's refresh, at most `refresh_max_seconds` +- 10 % where the page does not read the
-    table and so must come by itself.
-    """
+    """At most `refresh_max_seconds` +- 10 % where the page does not read the table."""
     if not room.line_table:
         return refresh_ms
     most_ms = room.refresh_max_seconds * 1000
@@ -68,8 +61,6 @@ def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
 
 
 class SharedTable:
-    """One room at one stage."""
-
     __slots__ = ("_answer", "_asked_ms", "_asking", "_ledger", "_made_ms", "_until_ms", "_waiting")
 
     def __init__(self, ledger: LedgerPort) -> None:
@@ -80,9 +71,7 @@ class SharedTable:
         self._waiting: list[Callable[[Answer], None]] = []
 
     def answer(self, now_ms: int, later: Callable[[Answer], None]) -> Answer | None:
-        """Returns the answer if known; None: `later` gets it, once. Raises what the ledger
-        raises.
-        """
+        """None: `later` gets it, once. Raises what the ledger raises."""
         if now_ms < self._until_ms:
             return self._answer
         if not self._asking:

@@ -1,9 +1,6 @@
-"""Reads the valid tickets among the cookies of one request.
-
-An admitted visitor's browser repeats its Cookie header, so the tickets of a header are cached while
-the keys stay the same, but only when every candidate was a ticket: time makes no ticket less
-possible, but may make a refused one good. Waiting visitors get a new ticket with each answer, so
-headers without an accepted one have a cache of their own and cannot push out the others.
+"""Reads the valid tickets among the cookies of one request. Headers are cached while the keys stay
+the same, only when every candidate was a ticket: time may make a refused one good. Waiting
+visitors, who get a new ticket with each answer, have a cache of their own.
 """
 
 from typing import Protocol
@@ -14,26 +11,18 @@ from greenroom.model.visit import Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
 HEADERS_REMEMBERED = 4_096
-"""Cached Cookie headers with an accepted ticket."""
 
 WAITING_REMEMBERED = 512
-"""Cached headers of waiting visitors: a reloaded page, or its parts, repeat the ticket within
-seconds.
-"""
 
 HEADER_REMEMBERED_MAX = 2_048
-"""Longer headers are parsed each time: clients can make greenroom cache at most 14 MB."""
+"""Clients can make greenroom cache at most 14 MB."""
 
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
-"""Tickets with their cookie values, in the order sent."""
 
 
 class TicketRoom(Protocol):
-    """The room whose tickets are read."""
-
     @property
-    def id(self) -> bytes:
-        """The room id its tickets are sealed for."""
+    def id(self) -> bytes: ...
 
     @property
     def cookie_name(self) -> bytes: ...
@@ -49,7 +38,6 @@ class TicketReader:
         self._known_with: object = None
 
     def find(self, room: TicketRoom, arrival: Arrival, now_ms: int) -> FoundTickets:
-        """Every genuine ticket of this room among the cookies."""
         facts = arrival.facts
         if facts is None:  # some header came twice
             return self._opened(ticket_values(arrival.headers, room.cookie_name), room.id, now_ms)

@@ -1,10 +1,6 @@
-"""Seals a visitor's ticket into a cookie value and opens it again.
-
-A sealed ticket is 81 bytes, 108 characters of base64url: key id (6), nonce (12), AES-256-GCM box of
-the packed ticket (47 + 16). As 81 is a multiple of three, there is no padding and no spare bits:
-every ticket has exactly one spelling, and anything but 108 characters of the alphabet is refused
-before any cryptography. The room id is associated data: a ticket of one room opens in no other.
-`open` returns None without a reason for anything else: its caller treats the visitor as new.
+"""Seals a ticket into a cookie value: 81 bytes, 108 characters of base64url without padding or
+spare bits, so every ticket has exactly one spelling. The room id is associated data: a ticket of
+one room opens in no other. Layout: docs/explanation/tickets.md.
 """
 
 import os
@@ -22,13 +18,12 @@ from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 VERSION: int = 1
 NONCE_BYTES = 12
 SEALED_LENGTH = 108
-"""Characters of every sealed ticket."""
 
 FUTURE_MAX_MS = 5_000
 """Largest clock difference of two machines before a ticket counts as forged."""
 
 REFRESH_MAX_MS = 120_000
-"""Longest interval ever assigned: 60 s, plus jitter, with room to spare."""
+"""60 s, plus jitter, with room to spare."""
 
 _CONTENT = struct.Struct(
     f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s"
@@ -42,18 +37,16 @@ _FROM_URL = bytes.maketrans(
 
 
 class Sealer:
-    """Seals with the current key of a ring, opens with any of its keys. Not thread-safe."""
+    """Not thread-safe."""
 
     def __init__(self, ring: KeyRing, entropy: Callable[[int], bytes] = os.urandom) -> None:
-        """`entropy(n)` gives n unpredictable bytes, for nonces."""
+        """`entropy`: for nonces."""
         self.ring = ring
         """`ring.opening` is another object when the keys have changed."""
         self._entropy = entropy
 
     def seal(self, ticket: Ticket, room_id: bytes) -> bytes:
-        """Returns SEALED_LENGTH cookie-safe ASCII characters. Raises struct.error for a ticket that
-        does not fit.
-        """
+        """Raises struct.error for a ticket that does not fit."""
         ring, take = self.ring, self._entropy
         nonce = take(NONCE_BYTES)
         ring.seals += 1
@@ -72,9 +65,7 @@ class Sealer:
         ).translate(_TO_URL)
 
     def open(self, value: bytes, room_id: bytes, now_ms: int) -> Ticket | None:
-        """Returns None for a value not sealed by this key ring for this room, or impossible at
-        `now_ms`.
-        """
+        """None for a value not sealed by this key ring for this room, or impossible at `now_ms`."""
         if len(value) != SEALED_LENGTH:
             return None
         try:

@@ -5,14 +5,13 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.model.clock import Clock
 
 REST_MOST_MS = 250
-"""A new room table is seen within this time."""
 REST_LEAST_MS = 1
 
 
 async def keep_time(
     table: Callable[[], RoomTable], clock: Clock, on_error: Callable[[BaseException], None]
 ) -> None:
-    """Starts and ends events on time in rooms without requests, until cancelled."""
+    """Starts and ends events on time in rooms without requests."""
     while True:
         now_ms = clock.now_ms()
         rest_ms = table().turn(now_ms, on_error) - now_ms

@@ -1,11 +1,4 @@
-"""The verdict about one arrival, independent of how it is sent: forward, hold, or answer.
-
-| verdict | a front end |
-|---|---|
-| Forward | sends the request to the origin and adds `set_cookie` to the origin's answer |
-| Hold | answers with what `render.render` makes of it, now, later or elsewhere |
-| Answer | sends it: a receipt, a farewell, an outage |
-"""
+"""The verdict about one arrival, independent of how it is sent."""
 
 import msgspec
 
@@ -15,14 +8,10 @@ from greenroom.pages import Page
 
 
 class Forward(msgspec.Struct, frozen=True, gc=False):
-    """Forwards to the origin. `set_cookie` is a whole Set-Cookie value for its answer, or empty.
-
-    `room_id` is empty and `ticket` None when no room covers the request or the room let it by
-    without a ticket. `expires_ms` is the end of the session unless renewed; `provisional`: it lives
-    for some seconds only, because no ticket has come back yet. `renews_early`: the visitor has this
-    ticket already, with at least half of its time left, so an answer that shared caches may keep
-    goes out without it (the session is renewed all the same). `scheme` is the arrival's, for the
-    attributes of the cookie.
+    """`set_cookie`: a whole Set-Cookie value, or empty. `ticket` None: no room, or let by without a
+    ticket. `expires_ms`: unless renewed. `provisional`: no ticket has come back yet.
+    `renews_early`: the ticket has at least half of its time left, so an answer that shared caches
+    may keep goes out without a new one.
     """
 
     set_cookie: bytes = b""
@@ -44,15 +33,11 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]
-"""Shared answers by page and language, Accept-Encoding and status."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Holds the visitor. `held` are the facts of the page; None without a place or page.
-
-    `status` is the room's status code for held visitors; `json`: the room answers JSON to those who
-    prefer it; `uniform`: every held request gets the page and that status, as the original does.
-    `shown`: shared answers of this moment; None: the page is for this visitor alone.
+    """`held` None: without a place or page. `uniform`: every held request gets the page and
+    `status`. `shown`: shared answers of this moment; None: the page is for this visitor alone.
     """
 
     room_id: str

@@ -1,5 +1,3 @@
-"""The demo's own page on the control listener: live numbers, and the switch for the crowd."""
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
@@ -20,7 +18,6 @@ from greenroom.decision.arrival import origin_of
 from greenroom.demo.crowd import CROWD_MAX, CROWD_NORMAL, DemoCrowd
 
 FORM_MAX = 1_000
-"""Bytes of the form's body; the real one has 20."""
 
 _HERE = Path(__file__).parent
 _PAGE = Template((_HERE / "console.html").read_text(encoding="utf-8"))
@@ -30,8 +27,6 @@ _STYLE = (_HERE / "shop.css").read_text(encoding="utf-8")
 def console_routes(
     crowd: DemoCrowd, shop_url: Callable[[], str], room: Callable[[], Mapping[str, Any]]
 ) -> list[Route]:
-    """`room` returns the status of the demo's room, `shop_url` where visitors go."""
-
     async def page(_request: Request) -> Response:
         state = room()
         return HTMLResponse(

@@ -1,6 +1,4 @@
-"""A synthetic crowd: visitors come, wait as their browser is told to, look around in the shop, buy
-and go.
-"""
+"""Visitors come, wait as their browser is told to, shop and go."""
 
 import asyncio
 import random
@@ -13,10 +11,9 @@ from greenroom.demo.products import PRODUCTS
 CROWD_MAX = 500
 
 CROWD_NORMAL = 20
-"""Fills the demo's room and leaves a line of about a minute and a half."""
+"""Leaves a line of about a minute and a half."""
 
 ARRIVAL_S = 0.25
-"""Between two arrivals while the crowd grows."""
 
 PATIENCE_S = (240.0, 900.0)
 LOOKS = (2, 5)
@@ -24,8 +21,6 @@ LOOK_S = (2.0, 7.0)
 
 
 class DemoCrowd:
-    """Keeps `size` visitors and replaces those who leave. Size 0 sends all home."""
-
     def __init__(self, new_browser: Callable[[], Browser], chance: random.Random) -> None:
         self.size = 0
         self.counts: Counter[str] = Counter(let_in=0, bought=0, gave_up=0, failed=0)
@@ -34,15 +29,12 @@ class DemoCrowd:
         self._visits: dict[asyncio.Task[None], str] = {}
 
     def resize(self, size: int) -> None:
-        """Clamped to 0 to CROWD_MAX."""
         self.size = max(0, min(CROWD_MAX, size))
 
     def doing(self, what: str) -> int:
-        """`waiting` or `shopping`."""
         return sum(state == what for state in self._visits.values())
 
     async def run(self) -> None:
-        """Runs until cancelled; then everybody leaves."""
         try:
             while True:
                 self._bring_to_size()
@@ -79,7 +71,6 @@ class DemoCrowd:
             await self._shop(browser)
 
     async def _wait(self, browser: Browser) -> bool:
-        """False: the visitor lost patience."""
         patience_s = self._chance.uniform(*PATIENCE_S)
         page = await browser.load("/")
         while page.refresh_s is not None:

@@ -7,7 +7,7 @@ _LINE = 'fill="none" stroke="currentColor" stroke-width="4"'
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`art` is the inside of an SVG of 100 x 100, `hue` its colour in degrees."""
+    """`art` is the inside of an SVG of 100 x 100, `hue` degrees."""
 
     slug: str
     name: str

@@ -1,6 +1,4 @@
-"""The shop of the demo: a few products, a basket, a checkout, and on each page how many visitors it
-serves right now.
-"""
+"""The shop of the demo, which shows on each page how many visitors it serves."""
 
 import secrets
 from collections.abc import Callable
@@ -15,12 +13,9 @@ from starlette.routing import Route
 from greenroom.demo.products import PRODUCTS
 
 SERVED_SECONDS = 60.0
-"""A visitor who requested a page within the last minute is being served: the session of the demo's
-room.
-"""
+"""The session of the demo's room."""
 
 VISITORS_MAX = 10_000
-"""The shop remembers no more; a demo has a few dozen."""
 
 BASKET_MAX = 9
 
@@ -33,12 +28,9 @@ _BACK = '<p><a href="/">Back to the shop</a></p>'
 
 
 class Shop:
-    """An origin like any other. All it knows of waiting rooms: who has bought something makes room
-    for the next visitor.
-    """
+    """Whoever has bought something makes room for the next visitor."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
-        """`now_s` counts seconds and never runs backwards."""
         self._now_s = now_s
         self._seen: dict[str, float] = {}
         self.app = Starlette(
@@ -53,7 +45,6 @@ class Shop:
 
     @property
     def visitors(self) -> int:
-        """How many visitors asked for a page within the last minute and have not bought yet."""
         oldest = self._now_s() - SERVED_SECONDS
         self._seen = {visitor: at for visitor, at in self._seen.items() if at >= oldest}
         return len(self._seen)
@@ -155,7 +146,6 @@ class Shop:
         return answer
 
     def _greet(self, visitor: str) -> str:
-        """Notes that this visitor is here; a stranger gets a name."""
         if visitor not in self._seen:
             visitor = secrets.token_hex(8)
         if visitor in self._seen or len(self._seen) < VISITORS_MAX:

@@ -1,7 +1,6 @@
-"""A probe agent on another machine: it fetches its checks, probes them, and reports in batches.
-
-A change of result is reported at once, the rest every few seconds. While greenroom is unreachable
-the agent keeps probing and reports later; when its memory is full it drops the oldest results.
+"""A probe agent on another machine. A change of result is reported at once, the rest every few
+seconds. While greenroom is unreachable it keeps probing; when its memory is full it drops the
+oldest results.
 """
 
 import asyncio
@@ -21,11 +20,11 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REPORTS_MAX, AgentOrders, AgentReport, ProbeReport, ProbeResult
 
 KEPT_MAX = 100_000
-"""About 40 MB: ten minutes of ten thousand checks, a day of seventy."""
+"""About 40 MB."""
 
 FIRST_REPORT_S = 1.0
 GATHER_S = 0.1
-"""A change waits this long for others: when an origin dies, all of its checks change."""
+"""When an origin dies, all of its checks change."""
 
 RETRY_S = 3.0
 
@@ -33,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class ReportFailed(GreenroomError):
-    """`hopeless`: a retry will not help (wrong token, wrong region)."""
+    """`hopeless`: wrong token or region, no retry helps."""
 
     def __init__(self, reason: str, *, hopeless: bool = False) -> None:
         super().__init__(reason)
@@ -41,7 +40,6 @@ class ReportFailed(GreenroomError):
 
 
 Send = Callable[[AgentReport], Awaitable[AgentOrders]]
-"""Raises ReportFailed."""
 
 
 class _Kept(NamedTuple):
@@ -51,8 +49,6 @@ class _Kept(NamedTuple):
 
 
 class ProbeAgent:
-    """`run` ends by being cancelled, or with a hopeless ReportFailed."""
-
     def __init__(
         self, name: str, region: str, send: Send, probe: Probe, now_ms: Callable[[], int]
     ) -> None:
@@ -125,7 +121,6 @@ class ProbeAgent:
         self._obey(orders)
 
     def _batch(self) -> AgentReport:
-        """Ages are relative to now."""
         now_ms = self._now_ms()
         reports = [
             ProbeReport(kept.check_id, max(0, now_ms - kept.at_ms), **_facts(kept.result))

@@ -1,5 +1,3 @@
-"""Sends an agent's reports to the management API over a persistent connection."""
-
 import asyncio
 import ssl
 from collections.abc import Sequence
@@ -16,21 +14,19 @@ from greenroom.model.zone import ACCOUNT_ID
 TIMEOUT_S = 10.0
 GOODBYE_S = 2.0
 ANSWER_MAX = 64 << 20
-"""Bytes: ten thousand checks with the longest headers."""
 
 TAKEN_CODE = 28020
-"""Error code for a name that another agent uses; after a crash it is free again in a moment."""
+"""After a crash the name is free again in a moment."""
 
 HOPELESS = frozenset({400, 401, 403, 404, 405, 413})
 
 
 class AgentLink:
-    """Tries one address after the other: of several processes one runs the health checks."""
+    """Tries one address after the other."""
 
     def __init__(
         self, urls: Sequence[str], token: str, name: str, tls: ssl.SSLContext | None = None
     ) -> None:
-        """`urls` are control listeners, such as https://greenroom.example.com:8081."""
         path = f"/client/v4/accounts/{ACCOUNT_ID}/probe_agents/{quote(name, safe='')}"
         self._urls = [url.rstrip("/") + path for url in urls]
         self._headers = [
@@ -60,7 +56,6 @@ class AgentLink:
         raise failed or ReportFailed("no address to report to", hopeless=True)
 
     async def goodbye(self) -> None:
-        """Reports, best effort, that the agent ends."""
         try:
             async with asyncio.timeout(GOODBYE_S):
                 await self._pool.request(

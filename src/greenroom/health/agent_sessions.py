@@ -5,7 +5,6 @@ from typing import NamedTuple
 from greenroom.errors import AgentNameTaken
 
 TAKEN_MS = 12_000
-"""An agent owns its name this long after a report: two reports, and time for a slow one."""
 
 
 class _Session(NamedTuple):
@@ -19,9 +18,7 @@ class AgentSessions:
         self._known: dict[str, _Session] = {}
 
     def again(self, name: str, session: str, number: int, now_ms: int) -> bool:
-        """Whether this batch is a duplicate. Raises AgentNameTaken while another agent uses the
-        name.
-        """
+        """Raises AgentNameTaken while another agent uses the name."""
         known = self._known.get(name)
         if known and known.id != session and now_ms - known.heard_ms < TAKEN_MS:
             raise AgentNameTaken(

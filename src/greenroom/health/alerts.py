@@ -18,11 +18,8 @@ STATES: dict[str, AlertState] = {"start": "start", "end": "end"}
 
 class AlertSink(Protocol):
     def put(self, alerts: Sequence[Alert]) -> None:
-        """Keeps all of them or none; when it returns, they survive kill -9 and will be delivered at
-        least once.
-
-        An alert that was put before (`Alert.identity`) is ignored. Blocks on the configuration
-        store: call it in a thread. Raises StorageFailed, having kept nothing.
+        """All or none; they survive kill -9 and are delivered at least once. A repeated alert
+        (`Alert.identity`) is ignored. Blocks. Raises StorageFailed, having kept nothing.
         """
 
 
@@ -77,7 +74,6 @@ def status_alert(
 
 
 def in_words(span_ms: int) -> str:
-    """`none`, or such as `1h2m3s`."""
     if span_ms <= 0:
         return "none"
     minutes, seconds = divmod(span_ms // 1000, 60)

@@ -61,8 +61,6 @@ from greenroom.web.time_format import moment as written
 
 @dataclass(frozen=True, slots=True)
 class CheckPart:
-    """`http_config` or `tcp_config`: an object inside a check, or null."""
-
     record: type
 
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
@@ -131,7 +129,6 @@ _OWN_SCHEMAS: Mapping[str, Json] = {
 
 
 def _as_held(value: Any) -> Any:
-    """Lists as tuples, also inside an object; 80.0 as 80."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict):
@@ -147,8 +144,6 @@ def _as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class DefaultNumber:
-    """A number in which 0 means the default, as published."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         # `effective` puts the default in place of 0.
         return Plain(int).read(pointer, value, problems)
@@ -162,8 +157,6 @@ class DefaultNumber:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """`check_regions`: a list of region codes, or null."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         return Several().read(pointer, value, problems)
 
@@ -242,7 +235,6 @@ GLOBAL = "Global"
 
 
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
-    """Raises Refused when the zone has no such check."""
     zone_of(known, zone_id)
     return entry_of(known.health_checks, "health check", check_id, zone_id)
 
@@ -287,8 +279,6 @@ def change(
 
 
 def delete(zone_id: str, check_id: str) -> ConfigChange:
-    """An open incident of the check ends."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(check_of(known, zone_id, check_id), "health check")
         return PlannedChange([Remove("health_check", check_id)], lambda _after: {"id": check_id})
@@ -319,7 +309,7 @@ def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
-    """The document after an edit. A default port changes with the type."""
+    """A default port changes with the type."""
     before = show(entry, NoStates())
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None
@@ -337,7 +327,7 @@ def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
 
 
 def checked(document: Any) -> Json:
-    """Fills in defaults. Raises Refused with every fault."""
+    """Raises Refused with every fault."""
     values, faults = read_as(
         HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
     )

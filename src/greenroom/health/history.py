@@ -13,10 +13,9 @@ from greenroom.web.time_format import milliseconds
 from greenroom.web.time_format import moment as written
 
 SPAN_MS = 24 * 3_600_000
-"""Default period."""
 
 SAMPLE = 10_000
-"""Newest events that percentiles are taken from; a week of a check with one agent."""
+"""Newest events that percentiles are taken from."""
 
 PERCENTILES = (50, 75, 95, 99)
 TIMES = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
@@ -114,7 +113,7 @@ FIGURES = ApiSchema(
 
 
 def span(since: str | None, until: str | None, now_ms: int) -> tuple[int, int]:
-    """Begin and end in Unix ms; the last day by default. Raises Refused."""
+    """The last day by default. Raises Refused."""
     end = now_ms + 1 if until is None else milliseconds(until)
     begin = (end or now_ms) - SPAN_MS if since is None else milliseconds(since)
     faults = [
@@ -138,7 +137,6 @@ def events(
     only_changes: bool,
     count: int,
 ) -> list[Json]:
-    """Newest first, at most `count`."""
     question = EventQuestion(
         begin, end, [check.id], region=region, only_changes=only_changes, limit=count
     )
@@ -166,7 +164,6 @@ def show(event: CheckEvent) -> Json:
 
 
 def figures(view: HealthView, check: HealthCheck, begin: int, end: int) -> Json:
-    """Uptime, failures by reason and latency of each region, and the days."""
     failures: dict[str, dict[str, int]] = {}
     for region, _scope, reason, count in view.counts(check.id, begin, end):
         failures.setdefault(region, {})[reason] = failures.get(region, {}).get(reason, 0) + count
@@ -213,7 +210,7 @@ def _region(region: str, reasons: dict[str, int], found: Sequence[CheckEvent]) -
 
 
 def spread(values: Sequence[float]) -> dict[str, Any] | None:
-    """Percentiles, each a measured value; None without values."""
+    """Each is a measured value; None without values."""
     ordered = sorted(values)
     if not ordered:
         return None

@@ -1,8 +1,5 @@
-"""Turns reports into verdicts: the votes of all agents and the condition of every check.
-
-Everything runs in one event loop. A report changes votes and, at once, the condition of its check;
-a sweep notices lost agents and stale votes. What must survive is collected for
-`writer.HealthWriter`.
+"""Turns reports into verdicts, in one event loop. A report changes votes and, at once, the
+condition of its check; a sweep notices lost agents and stale votes.
 """
 
 import contextlib
@@ -42,10 +39,8 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason, Report
 
 SWEEP_S = 10
-"""Every check is looked at at least this often."""
 
 AGENTS_MAX = 500
-"""Known at once; thirteen regions with three each need far fewer."""
 
 GLOBAL = "Global"
 
@@ -54,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 @contextlib.contextmanager
 def _alone(check_id: str) -> Iterator[None]:
-    """What fails about one check is logged and stops no other."""
+    """What fails about one check stops no other."""
     try:
         yield
     except Exception:
@@ -65,7 +60,7 @@ class HealthMonitor:
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
     ) -> None:
-        """`pending` collects what to write; `replan` is called when agents get other checks."""
+        """`replan` is called when agents get other checks."""
         self._now_ms = now_ms
         self._pending = pending
         self._replan = replan
@@ -79,7 +74,6 @@ class HealthMonitor:
         self._asked: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._sweeping: list[str] = []
         self.plan_number = 0
-        """Grows whenever agents may get other checks."""
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -93,7 +87,7 @@ class HealthMonitor:
         self._plan_agents()
 
     def configure(self, placed: Mapping[str, Placed]) -> None:
-        """Sets the checks. Incidents of removed checks end; changed checks begin without votes."""
+        """Incidents of removed checks end; changed checks begin without votes."""
         now_ms = self._now_ms()
         for key in self._placed.keys() - placed.keys():
             with _alone(key):
@@ -116,7 +110,7 @@ class HealthMonitor:
                     self._look(key, now_ms)
 
     def hear(self, name: str, region: str, report_every_ms: int) -> bool:
-        """Notes a sign of life; False when there are too many agents to add this one."""
+        """False when there are too many agents to add this one."""
         known = self._roster.get(name)
         if known is None and len(self._roster) >= AGENTS_MAX:
             return False
@@ -127,7 +121,6 @@ class HealthMonitor:
         return True
 
     def leave(self, name: str) -> None:
-        """The agent ended: its region no longer waits for it."""
         if self._roster.pop(name, None):
             self._plan_agents()
             self._pending.agents(self.agents())
@@ -160,7 +153,7 @@ class HealthMonitor:
     # -- what happens ------------------------------------------------------------------------------
 
     def take(self, agent: str, reports: Iterable[Report]) -> None:
-        """Takes reports of a known agent; ignores those of removed checks."""
+        """Ignores removed checks."""
         now_ms = self._now_ms()
         region = self._roster[agent].region if agent in self._roster else ""
         for report in reports:
@@ -202,7 +195,6 @@ class HealthMonitor:
         self._replan()
 
     def _look(self, key: str, now_ms: int) -> Turn | None:
-        """Updates the condition of a check from its votes."""
         placed = self._placed.get(key)
         if placed is None:
             return None
@@ -279,7 +271,6 @@ class HealthMonitor:
 
 
 def _lasting(condition: Condition) -> Condition:
-    """Without fields that change all the time, which are not worth a row."""
     return msgspec.structs.replace(
         condition, undecided_ms=0, failed_ms=condition.failed_ms // 60_000
     )

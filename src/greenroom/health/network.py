@@ -1,8 +1,5 @@
-"""Connections of a probe: guarded addresses, the check's server name, and the time of the first
-byte.
-
-httpcore asks this backend for connections. It connects only to addresses that the outbound guard
-has just allowed, and resolves nothing again.
+"""Connections of a probe: only to addresses that the outbound guard has just allowed, with the
+check's server name and the time of the first byte.
 """
 
 import asyncio
@@ -20,19 +17,17 @@ from greenroom.outbound import OutboundPolicy, OutboundRefused, Resolve
 from greenroom.outbound.policy import NEVER, PRIVATE
 
 RESOLVERS = 32
-"""Threads that resolve names; a hanging resolver takes only these."""
+"""A hanging resolver takes only these threads."""
 
 ADDRESSES_TRIED = 3
-"""Addresses of one name, in order, within the time of one try."""
+"""Within the time of one try."""
 
 
 def probe_policy(*, private: bool = True) -> OutboundPolicy:
-    """Allows every port of public addresses, and of private ones unless forbidden."""
     return OutboundPolicy(ports=(), allowed=PRIVATE if private else (), denied=NEVER)
 
 
 def threaded_resolver() -> Resolve:
-    """Resolves in its own threads."""
     pool = ThreadPoolExecutor(RESOLVERS, "probe-names")
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -48,8 +43,6 @@ def _look_up(host: str, port: int) -> list[Any]:
 
 @dataclass(slots=True)
 class Course:
-    """The progress of one try; `now` is a clock in seconds."""
-
     now: Callable[[], float]
     phase: str = "dns"
     address: str = ""
@@ -60,7 +53,6 @@ class Course:
     marks: dict[str, float] = field(default_factory=dict)
 
     async def trace(self, event: str, _facts: Any) -> None:
-        """httpcore's `trace` extension."""
         at = self.now()
         self.marks[event] = at
         if event == "connection.connect_tcp.started":
@@ -79,9 +71,7 @@ class Course:
 
 
 class ProbeNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to one of `addresses`. The certificate is for `name`; `sent` is the SNI, or
-    empty.
-    """
+    """`name`: of the certificate; `sent`: the SNI, or empty."""
 
     def __init__(
         self,

@@ -14,8 +14,6 @@ EVENTS_WAITING_MAX = 50_000
 
 
 class Pending:
-    """`hurry` is called when something must not wait for the next regular write."""
-
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._hurry = hurry
         self._conditions: dict[str, Condition | None] = {}
@@ -25,7 +23,6 @@ class Pending:
         self.lost = 0
 
     def condition(self, check_id: str, condition: Condition | None) -> None:
-        """None: the check is gone."""
         self._conditions[check_id] = condition
 
     def event(self, event: CheckEvent) -> None:
@@ -42,7 +39,6 @@ class Pending:
         self._agents = agents
 
     def take(self) -> HealthBatch | None:
-        """Takes everything; None when there is nothing."""
         if not (self._conditions or self._events or self._alerts or self._agents is not None):
             return None
         batch = HealthBatch(
@@ -53,7 +49,7 @@ class Pending:
         return batch
 
     def give_back(self, batch: HealthBatch) -> None:
-        """Puts back a batch that could not be written; newer data wins."""
+        """Newer data wins."""
         self._conditions = {**batch.conditions, **self._conditions}
         self._alerts = [*batch.alerts, *self._alerts]
         self._agents = batch.agents if self._agents is None else self._agents
@@ -64,8 +60,6 @@ class Pending:
 
 
 class Nothing(Pending):
-    """Discards everything."""
-
     def condition(self, check_id: str, condition: Condition | None) -> None: ...
 
     def event(self, event: CheckEvent) -> None: ...

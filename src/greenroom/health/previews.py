@@ -11,15 +11,11 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult, Report
 
 PREVIEWS_MAX = 100
-"""The oldest makes room for a new one."""
 
 PREVIEW_MS = 10 * 60_000
-"""Duration of a preview."""
 
 
 class PreviewChecks:
-    """Belongs to one event loop."""
-
     def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._made: dict[str, tuple[int, Placed]] = {}
@@ -28,7 +24,6 @@ class PreviewChecks:
         self._runner = ProbeRunner("preview", probe, self._report, now_ms)
 
     def add(self, check: HealthCheck, zone_id: str) -> int:
-        """Returns when the preview was made."""
         now_ms = self._now_ms()
         if len(self._made) >= PREVIEWS_MAX:
             del self._made[next(iter(self._made))]
@@ -37,7 +32,6 @@ class PreviewChecks:
         return now_ms
 
     def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
-        """When it was made, and the check; None when the zone has no such preview."""
         found = self._made.get(check_id)
         return (found[0], found[1].check) if found and found[1].zone_id == zone_id else None
 
@@ -54,7 +48,6 @@ class PreviewChecks:
         self.monitor.sweep()
 
     async def run(self) -> None:
-        """Runs until cancelled."""
         await self._runner.run()
 
     def _plan(self) -> None:

@@ -65,7 +65,7 @@ def report_schemas() -> dict[str, Json]:
 
 
 def report(view: HealthView, name: str, document: Any) -> Json:
-    """Takes a report; returns the agent's orders. Raises Refused."""
+    """Raises Refused."""
     if not re.fullmatch(AGENT_NAME, name) or name == LOCAL:
         raise Refused(
             ApiFault(
@@ -124,7 +124,7 @@ def listed(view: HealthView) -> list[Json]:
 
 
 def leave(view: HealthView, name: str) -> Json:
-    """Removes an agent that ends or will not come back. Raises Refused."""
+    """Raises Refused."""
     if name not in {agent.name for agent, _ in view.agents()}:
         raise not_found("agent", name)
     view.leave(name)

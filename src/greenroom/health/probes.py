@@ -1,8 +1,6 @@
-"""One probe of a health check: connect, perhaps send a request, and judge the response.
-
-Each try has the whole `timeout` of the check, from name resolution to the end of the body; only a
-timeout leads to another try, at once. A response is judged by its code, then by the first 10 KB of
-its body.
+"""One probe of a health check. Each try has the whole `timeout`, from name resolution to the end of
+the body; only a timeout leads to another try, at once. A response is judged by its code, then by
+the first 10 KB of its body.
 """
 
 import asyncio
@@ -27,16 +25,13 @@ from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_targ
 from greenroom.outbound.policy import is_outside, outside_only
 
 REDIRECTS_MAX = 5
-"""Browsers follow twenty; a health check should lead to its page."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 USER_AGENT = "Mozilla/5.0 (compatible; greenroom-health-check/{version}; health-check-id: {id})"
 COMPARED_SHOWN = 200
-"""Decoded bytes that the log shows of a body without the expected text."""
 
 ID_SHOWN = 16
-"""Characters of the id in the User-Agent, as published."""
 
 _VERSION = version("greenroom")
 
@@ -44,23 +39,20 @@ log = structlog.get_logger(__name__)
 
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""httpcore requires one; `ProbeNetwork.secured` chooses by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """Shared by all probes of an agent."""
-
     guard: Guard
     tls: TlsContexts
 
 
 class CannotProbe(Exception):
-    """The probing machine lacks something: this says nothing about the origin."""
+    """Says nothing about the origin."""
 
 
 async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
-    """Runs all tries. Raises CannotProbe, and nothing else unless cancelled."""
+    """Raises CannotProbe, and nothing else unless cancelled."""
     tries = 1
     while (result := await _try(check, equipment)).reason in TIMEOUTS and tries <= check.retries:
         tries += 1
@@ -114,7 +106,6 @@ def _result(course: Course, code: int, reason: str) -> ProbeResult:
 
 
 async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """Connects and closes at once."""
     addresses = await equipment.guard.addresses(check.address.lower(), check.port)
     await course.trace("connection.connect_tcp.started", None)
     stream = await ProbeNetwork(addresses, course).connect_tcp(
@@ -126,7 +117,7 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
 
 
 async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """Sends one request and follows redirects: (code, reason or empty)."""
+    """Follows redirects: (code, reason or empty)."""
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     outside = False
@@ -153,9 +144,7 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
 def _following(
     check: HealthCheck, config: HttpCheck, before: OutboundTarget, where: str
 ) -> OutboundTarget:
-    """A redirect's target. The check's own host is the checked server, whatever its public
-    address.
-    """
+    """The check's own host is the checked server, whatever its public address."""
     found = read_target(urljoin(before.url, where))
     return replace(found, host=check.address.lower()) if found.host == _own_host(config) else found
 
@@ -206,14 +195,13 @@ async def _asked(
 
 
 def _names(config: HttpCheck, target: OutboundTarget, *, same_host: bool) -> tuple[str, str]:
-    """(SNI name, certificate name); SNI is sent only with a Host header, as published."""
+    """(SNI, certificate name); SNI is sent only with a Host header, as published."""
     host = _own_host(config) if same_host else target.host
     sent = "" if is_address(host) else host
     return sent, "" if config.allow_insecure else host or target.host
 
 
 def _own_host(config: HttpCheck) -> str:
-    """The Host header without its port, or empty."""
     authority = config.header_value("host").lower()
     if authority.startswith("["):
         return authority[1:].partition("]")[0]
@@ -239,7 +227,7 @@ def _headers(
 
 
 async def _beginning(response: httpcore.Response) -> bytes:
-    """The first BODY_READ bytes, decompressed as far as possible: some servers compress unasked."""
+    """Some servers compress unasked."""
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
     body = b""
@@ -254,7 +242,7 @@ async def _beginning(response: httpcore.Response) -> bytes:
 
 
 def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
-    """(part, most bytes to return) -> decoded. `deflate` may lack zlib's header."""
+    """`deflate` may lack zlib's header."""
     if encoding in (b"gzip", b"x-gzip"):
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
     if encoding != b"deflate":
@@ -272,7 +260,7 @@ def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def judged(config: HttpCheck, status: int, body: bytes) -> str:
-    """Why a response is bad, or empty. Compares the body as UTF-8, ignoring case."""
+    """Empty when good. Compares the body as UTF-8, ignoring case."""
     code = str(status)
     if not any(
         code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0])

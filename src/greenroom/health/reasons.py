@@ -24,7 +24,7 @@ BY_NUMBER = {
 }
 
 NAME_CODES = frozenset({62, 64})
-"""OpenSSL's codes for a certificate of another host name or address."""
+"""OpenSSL's codes for a certificate of another name."""
 
 UNRECOGNIZED = frozenset(
     {"TLSV1_UNRECOGNIZED_NAME", "TLSV1_ALERT_UNRECOGNIZED_NAME", "SSLV3_ALERT_UNRECOGNIZED_NAME"}
@@ -38,7 +38,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.RemoteProtocolError, Reason.INVALID_RESPONSE),
     (httpcore.LocalProtocolError, Reason.CONFIGURATION),
 )
-"""The first row that fits; `reason_of` handles more exact ones first."""
+"""The first row that fits."""
 
 LAST: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.ConnectTimeout, Reason.TCP_TIMEOUT),
@@ -49,7 +49,6 @@ LAST: tuple[tuple[type[BaseException], Reason], ...] = (
 
 
 def reason_of(error: BaseException) -> Reason:
-    """The most specific reason; causes come before the exceptions raised from them."""
     causes = list(_causes(error))
     for found in (exact(cause) for cause in reversed(causes)):
         if found:
@@ -61,11 +60,9 @@ def reason_of(error: BaseException) -> Reason:
 
 
 LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
-"""Shortages of this machine: file descriptors, memory, free ports."""
 
 
 def lacking(error: BaseException) -> str:
-    """The shortage of this machine that prevented the probe, or empty."""
     found = (
         cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno in LACKS
     )
@@ -73,7 +70,6 @@ def lacking(error: BaseException) -> str:
 
 
 def exact(error: BaseException) -> Reason | None:
-    """The reason of this very error, if it has one."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Reason.TLS_NAME if error.verify_code in NAME_CODES else Reason.TLS_UNTRUSTED
     if isinstance(error, ssl.SSLError) and error.reason in UNRECOGNIZED:

@@ -21,7 +21,6 @@ PREFIXES = {
     "": "/zones/{zone_id}/healthchecks",
     "smart shield ": "/zones/{zone_id}/smart_shield/healthchecks",
 }
-"""Tag prefix -> path prefix of the same calls."""
 
 
 def health_states(request: Request) -> HealthStates:
@@ -30,7 +29,6 @@ def health_states(request: Request) -> HealthStates:
 
 
 def health_view(request: Request) -> HealthView:
-    """Raises Refused where no health checks run."""
     found: HealthView | None = request.app.state.health
     if found is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))

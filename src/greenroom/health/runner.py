@@ -13,20 +13,17 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
 
 PROBES_AT_ONCE = 3_000
-"""Ten thousand checks a minute on unresponsive servers, with three tries of five seconds, are
-2,500. Each takes a socket and about 30 KB.
+"""Ten thousand checks a minute on unresponsive servers are 2,500. Each takes a socket and about 30
+KB.
 """
 
 log = structlog.get_logger(__name__)
 
 Probe = Callable[[HealthCheck], Awaitable[ProbeResult]]
 ReportProbe = Callable[[HealthCheck, int, ProbeResult], None]
-"""(check, when the probe began, result)."""
 
 
 class RunnerFigures(NamedTuple):
-    """`late_ms` is the greatest delay of the last minute or so."""
-
     checks: int = 0
     running: int = 0
     probes: int = 0
@@ -36,8 +33,6 @@ class RunnerFigures(NamedTuple):
 
 
 class ProbeRunner:
-    """Probes the checks of one agent in one event loop."""
-
     def __init__(
         self,
         agent: str,
@@ -70,12 +65,10 @@ class ProbeRunner:
         )
 
     def plan(self, checks: Mapping[str, HealthCheck]) -> None:
-        """Sets the checks."""
         self._table.plan(checks, self._now_ms())
         self._wake.set()
 
     async def run(self) -> None:
-        """Runs until cancelled, and cancels its probes then."""
         try:
             while True:
                 self._wake.clear()

@@ -1,9 +1,6 @@
-"""The health checks of an installation in one process, which leads (probes, takes reports, decides)
-or follows and shows what was written.
-
-The leader renews a lease in the health store; the next leader begins with the conditions written
-last. While the store is unreachable no process can take over, so the leader continues and writes
-later.
+"""Health checks in one process, which leads (probes, takes reports, decides) or follows. The leader
+renews a lease in the health store. While the store is unreachable no process can take over, so the
+leader continues and writes later.
 """
 
 import asyncio
@@ -38,18 +35,16 @@ from greenroom.model.probe import (
 TERM_MS = 15_000
 RENEW_S = 5.0
 FOLLOW_S = 2.0
-"""Between two looks of a follower."""
 
 LOOK_S = 0.3
 
 REPORT_EVERY_MS = 5_000
-"""Between two reports of an agent."""
 
 log = structlog.get_logger(__name__)
 
 
 class HealthService:
-    """Lives in its process's event loop; calls the store in threads."""
+    """Calls the store in threads."""
 
     def __init__(
         self,
@@ -60,8 +55,8 @@ class HealthService:
         *,
         holder: str = "",
     ) -> None:
-        """`holder` names this process among those that share the store. It must be the same after a
-        restart, or the process would wait for its own lease.
+        """`holder` must be the same after a restart, or the process would wait for its own
+        lease.
         """
         self._store = store
         self._now_ms = now_ms
@@ -71,7 +66,6 @@ class HealthService:
         self._placed: Mapping[str, Placed] = {}
         self.leads = False
         self.remembers = asyncio.Event()
-        """Set when the written conditions have been read."""
         self._writer = HealthWriter(store, sink, now_ms)
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
@@ -82,9 +76,7 @@ class HealthService:
     # -- for the rest of the process ---------------------------------------------------------------
 
     def configure(self, placed: Mapping[str, Placed], here: str | None = "") -> None:
-        """Sets the checks. `here`: the region that local probes count for, empty for all of them;
-        None disables local probes.
-        """
+        """`here`: the region of local probes, empty for all; None disables them."""
         moved, self._here = here != self._here, here
         changed, self._placed = placed != self._placed, placed
         if self.leads and moved:
@@ -126,7 +118,7 @@ class HealthService:
     # -- for agents --------------------------------------------------------------------------------
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """Takes an agent's report; returns its orders. Raises AgentRefused."""
+        """Raises AgentRefused."""
         if not self.leads:
             raise AgentRefused(
                 "another process runs the health checks; report there, or try again in a moment"
@@ -160,23 +152,19 @@ class HealthService:
     # -- what was ----------------------------------------------------------------------------------
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Blocks."""
         return self._store.events(question)
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        """Blocks."""
         return self._store.counts(check_id, since_ms, until_ms)
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """Blocks."""
         return self._store.uptimes(check_ids, since_day)
 
     # -- loops -------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Runs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.previews.run())
             tasks.create_task(_every_second(self.previews.sweep))
@@ -197,7 +185,6 @@ class HealthService:
             await asyncio.sleep(FOLLOW_S)
 
     async def _lead(self) -> None:
-        """Returns when the lease could not be renewed."""
         memory = await asyncio.to_thread(self._store.load)
         self._monitor, self._told = self._new_monitor(), {}
         self._monitor.load(memory)

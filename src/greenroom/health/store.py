@@ -1,7 +1,5 @@
-"""Stores health checks in a database: conditions, events, daily sums, and alerts to hand on.
-
-Separate from the configuration: it is written every second, and no operator wrote any of it. With
-PostgreSQL both share a database, so that several machines share it.
+"""Stores health checks in a database: conditions, events, daily sums, and alerts to hand on. Apart
+from the configuration, because it is written every second; with PostgreSQL they share a database.
 """
 
 import datetime
@@ -49,17 +47,14 @@ from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent, ProbeResult
 
 EVENTS_KEPT = 3_000_000
-"""About 600 MB: ten thousand checks a minute for five hours, a hundred checks for three weeks."""
+"""About 600 MB."""
 
 EVENTS_MS = 31 * 86_400_000
 DAYS_KEPT = 400
-"""Days of daily sums."""
 
 PRUNE_EVERY = 60
-"""Writes between two removals of old rows."""
 
 PAGE_MAX = 50_000
-"""Events of one answer, about 50 MB."""
 
 metadata = MetaData(schema=None)
 _Number = BigInteger().with_variant(Integer, "sqlite")
@@ -129,7 +124,7 @@ _NOW_MS = {
     "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
 }
-"""The database's clock: the clocks of several machines need not agree."""
+"""The database's clock: machines need not agree."""
 
 
 def default_url(data: Path) -> str:
@@ -283,7 +278,6 @@ class SqlHealthStore:
         self._upsert(connection, conditions, kept, {"body"})
 
     def _add_up(self, connection: Connection, found: Sequence[CheckEvent]) -> None:
-        """Adds overall events to the sums of their day."""
         sums: dict[tuple[str, str], list[float]] = {}
         for event in found:
             if event.scope == "overall":
@@ -332,7 +326,7 @@ class SqlHealthStore:
 
 
 def _insert_of(dialect: str) -> Callable[[Table], Any]:
-    """SQLAlchemy's upsert. PostgreSQL's dialect is slow to import, so only where it is used."""
+    """PostgreSQL's dialect is slow to import."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as insert_or_update
 

@@ -1,4 +1,4 @@
-"""Which check is due when. The time is an argument, so tests can run a day in seconds."""
+"""Which check is due when."""
 
 import heapq
 from collections.abc import Mapping
@@ -8,14 +8,11 @@ from greenroom.health.rules.schedule import next_due_ms
 from greenroom.model.health_check import HealthCheck
 
 SOON_MAX = 100
-"""New or changed checks that are probed at once; if there are more, all wait for their places."""
 
 SOON_STEP_MS = 20
 
 
 class DueCheck(NamedTuple):
-    """A due check and its due time."""
-
     check: HealthCheck
     due_ms: int
 
@@ -40,7 +37,7 @@ class Timetable:
         return len(self._checks)
 
     def plan(self, checks: Mapping[str, HealthCheck], now_ms: int) -> None:
-        """Sets the checks; suspended ones are never due. An unchanged check keeps its place."""
+        """An unchanged check keeps its place."""
         wanted = {key: check for key, check in checks.items() if not check.suspended}
         fresh = [key for key, check in wanted.items() if self._checks.get(key) != check]
         for key in self._checks.keys() - wanted.keys():
@@ -57,13 +54,12 @@ class Timetable:
             )
 
     def next_ms(self) -> int | None:
-        """None without checks."""
         while self._heap and self._generation.get(self._heap[0][1]) != self._heap[0][2]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int, most: int) -> list[DueCheck]:
-        """Takes up to `most` due checks, in order; they count as running from here on."""
+        """They count as running from here on."""
         found: list[DueCheck] = []
         while len(found) < most and (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             _, key, generation = heapq.heappop(self._heap)
@@ -87,7 +83,7 @@ class Timetable:
         self._running.discard(check_id)
 
     def _following(self, check: HealthCheck, after_ms: int) -> int:
-        """The next place, at least half an interval after a probe out of turn."""
+        """At least half an interval after a probe out of turn."""
         interval_ms = check.interval * 1000
         due_ms = next_due_ms(check.id, self._agent, interval_ms, after_ms)
         return (

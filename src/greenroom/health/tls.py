@@ -8,27 +8,24 @@ from ipaddress import ip_address
 from typing import Any
 
 
-class NameMismatch(Exception):
-    """A trusted certificate for another name."""
+class NameMismatch(Exception): ...
 
 
 class TlsContexts:
     """Made when first needed, because reading certificates is slow. TLS 1.2 or later."""
 
     def __init__(self, ca_file: str | None = None) -> None:
-        """Trusts the certificates of this machine, or those of a file."""
         self._ca_file = ca_file
 
     @cached_property
     def named(self) -> ssl.SSLContext:
-        """Sends a name; the certificate must be for it."""
         context = ssl.create_default_context(cafile=self._ca_file)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
     @cached_property
     def unnamed(self) -> ssl.SSLContext:
-        """Sends no name; the certificate must be trusted, and `require_name` checks its name."""
+        """`require_name` checks the certificate's name."""
         context = ssl.create_default_context(cafile=self._ca_file)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = False
@@ -36,7 +33,6 @@ class TlsContexts:
 
     @cached_property
     def unchecked(self) -> ssl.SSLContext:
-        """Accepts any certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = False
@@ -52,7 +48,7 @@ def is_address(host: str) -> bool:
 
 
 def require_name(certificate: Mapping[str, Any], name: str) -> None:
-    """Raises NameMismatch unless the certificate is for this name; `*` matches a first label."""
+    """Raises NameMismatch; `*` matches a first label."""
     wanted = name.rstrip(".").lower()
     names = [
         value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"

@@ -12,13 +12,10 @@ from greenroom.web.pages.parts import PagePart
 
 
 class HealthStates(Protocol):
-    """The state of every check, as this process knows it."""
-
-    def condition(self, check_id: str) -> Condition | None:
-        """None: nothing known yet."""
+    def condition(self, check_id: str) -> Condition | None: ...
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        """Verdict by region; the empty name is greenroom's own agent for all regions."""
+        """The empty name is greenroom's own agent for all regions."""
 
 
 class HealthView(HealthStates, Protocol):
@@ -26,13 +23,12 @@ class HealthView(HealthStates, Protocol):
     def previews(self) -> PreviewChecks: ...
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """Takes a report; returns orders. Raises AgentRefused. Belongs to the event loop."""
+        """Raises AgentRefused. Belongs to the event loop."""
 
     def leave(self, name: str) -> None:
-        """The agent ended. Belongs to the event loop."""
+        """Belongs to the event loop."""
 
-    def agents(self) -> list[tuple[Agent, bool]]:
-        """Every agent, and whether it is lost."""
+    def agents(self) -> list[tuple[Agent, bool]]: ...
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
         """Newest first. Blocks; raises StorageFailed."""
@@ -43,15 +39,13 @@ class HealthView(HealthStates, Protocol):
         """(region, scope, reason, events). Blocks; raises StorageFailed."""
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """By check and day. Blocks; raises StorageFailed."""
+        """Blocks; raises StorageFailed."""
 
 
 HEALTH_VIEW = PagePart[HealthView]("health")
 
 
 class NoStates:
-    """No check has a state."""
-
     def condition(self, check_id: str) -> Condition | None:
         del check_id
         return None

@@ -1,7 +1,5 @@
-"""Writes the monitor's data and hands alerts on: every second, and at once for an alert.
-
-An alert is written in one transaction with its condition, then handed on, then crossed out. After a
-crash it is handed on again; the sink recognizes its correlation id and state.
+"""Writes the monitor's data every second, and at once for an alert. An alert is written with its
+condition, then handed on, then crossed out; after a crash it is handed on again.
 """
 
 import asyncio
@@ -25,7 +23,6 @@ class HealthWriter:
     def __init__(
         self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]
     ) -> None:
-        """Without a sink no alert is kept."""
         self._store = store
         self._sink = sink
         self._now_ms = now_ms
@@ -35,7 +32,7 @@ class HealthWriter:
         self.pending = Pending(self._wake.set)
 
     async def run(self) -> None:
-        """Runs until cancelled, then writes what is left."""
+        """Until cancelled, then writes what is left."""
         try:
             while True:
                 await self.write()
@@ -70,7 +67,6 @@ class HealthWriter:
             self._report_failure = ""
 
     def _hand_on(self, sink: AlertSink) -> bool:
-        """Whether there are more."""
         waiting = self._store.alerts()
         if waiting:
             sink.put([alert for _, alert in waiting])

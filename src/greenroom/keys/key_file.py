@@ -26,7 +26,7 @@ FILE_MAX_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`active_ms` is when it begins to seal; the secret shows in no repr."""
+    """`active_ms`: when it begins to seal; the secret shows in no repr."""
 
     id: bytes
     secret: bytes = field(repr=False)
@@ -36,21 +36,20 @@ class Key:
 
 
 KeyFileStamp = tuple[int, int, int]
-"""Identifies one version of a file."""
 
 
 class KeysOnDisk:
     """Methods raise StorageFailed on disk errors, InvalidConfig for an unusable file."""
 
     def __init__(self, path: Path, what: str, loss: str) -> None:
-        """For messages: `what` the keys seal, and the `loss` without the file."""
+        """`what` the keys seal, and the `loss` without the file, for messages."""
         self.path = path
         self._what = what
         self._loss = loss
 
     @property
     def exists(self) -> bool:
-        """Includes a dangling link, which is not replaced either."""
+        """Includes a dangling link."""
         return os.path.lexists(self.path)
 
     def stamp(self) -> KeyFileStamp:
@@ -61,7 +60,7 @@ class KeysOnDisk:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def read(self) -> tuple[tuple[Key, ...], KeyFileStamp]:
-        """One or more keys by time of activation, and the file's version."""
+        """By time of activation, and the file's version."""
         stamp = self.stamp()
         try:
             with open(self.path, "rb") as file:
@@ -91,8 +90,8 @@ class KeysOnDisk:
 
     @contextlib.contextmanager
     def alone(self, *, wait: bool) -> Iterator[None]:
-        """Locks the file for reading, changing and replacing it. Without `wait`, raises
-        StorageFailed when another process holds the lock.
+        """Locks the file. Without `wait`, raises StorageFailed when another process holds the
+        lock.
         """
         with self.disk():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,7 +106,6 @@ class KeysOnDisk:
 
     @contextlib.contextmanager
     def disk(self) -> Iterator[None]:
-        """Disk errors inside become StorageFailed."""
         try:
             yield
         except OSError as error:
@@ -116,7 +114,7 @@ class KeysOnDisk:
             ) from error
 
     def write(self, keys: Iterable[Key]) -> None:
-        """Replaces the file, inside `alone`. Raises OSError."""
+        """Inside `alone`. Raises OSError."""
         text = (
             json.dumps(
                 {"format": FORMAT, "keys": [key_row(key) for key in keys]}, indent=1
@@ -161,7 +159,6 @@ def key_row(key: Key) -> dict[str, Any]:
 
 
 def key_of(row: Any) -> Key | None:
-    """None when the row holds no key."""
     if not isinstance(row, dict):
         return None
     key_id, secret, created_ms, active_ms = (
@@ -185,21 +182,18 @@ def key_of(row: Any) -> Key | None:
 
 
 def by_activation(keys: Iterable[Key]) -> tuple[Key, ...]:
-    """In the order of activation, the same in every process."""
     return tuple(sorted(keys, key=lambda key: (key.active_ms, key.id)))
 
 
 def _give_to_owner_of(path: Path, file: int) -> None:
-    """A command of root must leave the file readable for the service, which runs as another user
-    and owns the data directory.
-    """
+    """A command of root must leave the file readable for the service's user."""
     owner = os.stat(path)
     if owner.st_uid != os.geteuid():
         os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 def _parse(text: bytes) -> tuple[tuple[Key, ...], str]:
-    """The keys, or why there are none. The reason never quotes the file: it holds secrets."""
+    """The reason never quotes the file: it holds secrets."""
     if len(text) > FILE_MAX_BYTES:
         return (), f"is larger than {FILE_MAX_BYTES} bytes"
     try:

@@ -1,9 +1,5 @@
-"""Seals secrets that the configuration store keeps and greenroom reads again, so that a copy of the
-database alone reveals none.
-
-The key is in `secrets.json` in the data directory, made when the first secret is sealed. Rotations
-and machines that share a Redis (`ledgers.redis.key_exchange`) add keys: the newest one seals, any
-opens.
+"""Seals secrets of the configuration store under a key in `secrets.json`, so that a copy of the
+database alone reveals none. The newest key seals, any opens.
 """
 
 import base64
@@ -34,8 +30,6 @@ NONCE_BYTES = 12
 
 
 class SealedSecrets:
-    """Reads the key file again when it has changed."""
-
     def __init__(
         self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
     ) -> None:
@@ -66,7 +60,7 @@ class SealedSecrets:
             raise StorageFailed("it is damaged, or belongs to another record") from None
 
     def rotate(self) -> str:
-        """Makes a new sealing key; returns its id. Raises StorageFailed or InvalidConfig."""
+        """Returns the id. Raises StorageFailed or InvalidConfig."""
         with self._file.alone(wait=True):
             return self._add(self._keys()).id.hex()
 
@@ -95,10 +89,8 @@ class SealedSecrets:
 
 
 def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Adds rows of other machines' key files; returns all rows. Ignores invalid rows and never
-    forgets a key.
-
-    Raises InvalidConfig or StorageFailed.
+    """Returns all rows. Ignores invalid rows and never forgets a key. Raises InvalidConfig or
+    StorageFailed.
     """
     file = _file(data)
     found = {key.id: key for key in map(key_of, theirs) if key is not None}

@@ -1,12 +1,7 @@
-"""The keys that seal tickets, in one file that several processes may share.
-
-A key is written down ACTIVATION_DELAY_MS before it seals, when every process that shares the file
-has read it. It seals until a newer one takes over, and opens for KEY_OVERLAP_MS after that: by then
-every living ticket has been sealed again. A file that cannot be read as keys stops the start,
-because new keys would throw every visitor out of the line.
-
-Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3). Each process asks for a
-new key after SEALS_MAX, which leaves room for sixteen processes on one file.
+"""The keys that seal tickets, in one file that several processes may share. A key is written
+ACTIVATION_DELAY_MS before it seals, when every process has read it, and opens for KEY_OVERLAP_MS
+after it was replaced. A file that cannot be read stops the start: new keys would throw every
+visitor out of the line. Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3).
 """
 
 import os
@@ -38,32 +33,26 @@ KEY_AGE_MAX_MS = 24 * 3_600_000
 """Limits what a stolen old copy of the file is worth."""
 
 SEALS_MAX = 1 << 28
-"""Seals by one process before it asks for a new key: a sixteenth of what a key bears."""
+"""By one process: a sixteenth of what a key bears."""
 
 ACTIVATION_DELAY_MS = 15_000
-"""Fifteen times the interval at which processes look at the file."""
 
 KEY_OVERLAP_MS = SESSION_LONGEST * 60_000 + PLACE_KEPT_MS + 60_000
-"""A replaced key opens for the longest session, a kept place, and a minute for slow clocks."""
+"""The longest session, a kept place, and a minute for slow clocks."""
 
 RETRY_MS = 60_000
-"""Between two tries to write the file."""
 
 
 class KeyRing:
-    """The sealing key and those that still open.
-
-    Call `tend` about once a second; the rest never touches the disk. `current` seals; `opening`
-    maps key ids to ciphers. Both are replaced, never changed.
+    """Call `tend` about once a second; the rest never touches the disk. `opening` maps key ids to
+    ciphers; it is replaced, never changed.
     """
 
     def __init__(
         self, data: Path, now_ms: int, entropy: Callable[[int], bytes] = os.urandom
     ) -> None:
-        """Reads `<data>/keys.json`, or makes it with a first key that is valid at once.
-
-        Raises InvalidConfig when the file is not keys or others can read it, StorageFailed on disk
-        errors.
+        """Makes `<data>/keys.json` with a key that is valid at once. Raises InvalidConfig when the
+        file is not keys or others can read it, StorageFailed on disk errors.
         """
         self._file = _file(data)
         self._entropy = entropy
@@ -83,13 +72,9 @@ class KeyRing:
         )
 
     def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
-        """Rereads a changed file; activates, rotates and drops keys; True when `current` changed.
-
-        `rotates`: a new key may be made. Not while other machines cannot be told: their visitors
-        would be new visitors here.
-
-        Raises InvalidConfig or StorageFailed when the file is unusable or cannot be written; the
-        present keys stay in use, and writing is retried after RETRY_MS.
+        """True when `current` changed. `rotates` False: other machines cannot be told of a new key.
+        On InvalidConfig or StorageFailed the present keys stay in use; writing is retried after
+        RETRY_MS.
         """
         before = self.current.id
         self.reload(now_ms)
@@ -108,12 +93,12 @@ class KeyRing:
         return self.current.id != before
 
     def rotate(self, now_ms: int) -> None:
-        """Publishes a new key, which takes over after ACTIVATION_DELAY_MS. Raises StorageFailed."""
+        """Raises StorageFailed."""
         self._publish(now_ms, ACTIVATION_DELAY_MS, lambda _: True)
         self.reload(now_ms)
 
     def reload(self, now_ms: int) -> None:
-        """Rereads a changed file and applies the time. On an error the present keys stay in use."""
+        """On an error the present keys stay in use."""
         try:
             if self._file.stamp() != self._stamp:
                 self._listed, self._stamp = self._file.read()
@@ -167,7 +152,7 @@ class KeyRing:
 
 
 def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
-    """The keys that open tickets, newest first. Raises InvalidConfig or StorageFailed."""
+    """Newest first. Raises InvalidConfig or StorageFailed."""
     file = _file(data)
     with file.disk():
         keys = _still_valid(file.read()[0], now_ms)
@@ -181,10 +166,8 @@ def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
-    """Adds rows of other machines' key files; returns all rows that still open tickets.
-
-    A key of this machine that seals but is new to the others waits until they know it
-    (`_announced`). Ignores invalid rows. Raises InvalidConfig or StorageFailed, as KeyRing does.
+    """Returns all rows that still open tickets. Ignores invalid rows. Raises InvalidConfig or
+    StorageFailed.
     """
     file = _file(data)
     known = {key.id: key for key in map(key_of, theirs) if key is not None}
@@ -198,10 +181,7 @@ def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, A
 
 
 def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
-    """Delays the key until ACTIVATION_DELAY_MS from now if the others do not know it.
-
-    It would otherwise seal tickets that they cannot open.
-    """
+    """An unknown key would seal tickets that other machines cannot open."""
     sealing_ms = max(
         (other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None
     )
@@ -216,11 +196,10 @@ def _file(data: Path) -> KeysOnDisk:
 
 
 def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
-    """The newest active key; the oldest one when the clock was set back before all of them."""
+    """The oldest one when the clock was set back before all of them."""
     return next((key for key in reversed(keys) if key.active_ms <= now_ms), keys[0])
 
 
 def _still_valid(keys: tuple[Key, ...], now_ms: int) -> tuple[Key, ...]:
-    """Without keys whose successor took over longer ago than the overlap."""
     replaced = [index for index, key in enumerate(keys) if key.active_ms <= now_ms - KEY_OVERLAP_MS]
     return keys[replaced[-1] :] if replaced else keys

@@ -1,9 +1,5 @@
-"""Seeds and results of draws in the data directory: one secret, and one file for each held draw.
-
-A seed is HMAC(secret, draw id): nothing to write before a draw and nothing to lose in a crash, a
-published seed reveals no other, and processes that share the secret share the seeds. Who can read
-the secret can compute every order beforehand: only its owner can read it, and it never leaves this
-folder.
+"""Seeds and results of draws in the data directory. A seed is HMAC(secret, draw id), so nothing can
+be lost in a crash. Who can read the secret can compute every order beforehand.
 """
 
 import contextlib
@@ -22,22 +18,15 @@ SECRET_FILE = "draw.secret"  # noqa: S105  the name of the file
 FOLDER = "draws"
 SECRET_BYTES = 32
 KEPT_AT_HAND = 4
-"""Draws in memory, newest last: a reload in the middle of a sale does not read a large file again.
-"""
 
 DRAW_MAX_BYTES = 1 << 30
-"""Over ten million receipts; what is larger was not written by us."""
 
 _DRAW_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class DrawFiles:
-    """`<data>/draws/<draw id>.json`, each as published, and `<data>/draw.secret`."""
-
     def __init__(self, data: Path, entropy: Callable[[int], bytes] = os.urandom) -> None:
-        """`entropy(n)` returns n unpredictable bytes. Nothing is read or written before it is
-        needed.
-        """
+        """Nothing is read or written before it is needed."""
         self._path = data / SECRET_FILE
         self._folder = data / FOLDER
         self._entropy = entropy
@@ -48,15 +37,13 @@ class DrawFiles:
         return hmac.digest(self.secret(), f"greenroom draw {draw_id}".encode(), "sha256")
 
     def secret(self) -> bytes:
-        """Made when there is none. Raises StorageFailed."""
+        """Raises StorageFailed."""
         if not self._secret:
             self._secret = self._read_secret() or self._make_secret()
         return self._secret
 
     def adopt(self, secret: bytes) -> None:
-        """Uses the secret that several machines have agreed on. Raises StorageFailed, or ValueError
-        for no secret.
-        """
+        """Raises StorageFailed, or ValueError for no secret."""
         if len(secret) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
         if secret != self.secret():
@@ -88,7 +75,7 @@ class DrawFiles:
         then(answer)
 
     def held(self, draw_id: str) -> Draw | None:
-        """None when there is no file. Raises StorageFailed."""
+        """Raises StorageFailed."""
         if draw_id in self._at_hand:
             return self._at_hand[draw_id]
         content = self.file(draw_id)
@@ -100,9 +87,7 @@ class DrawFiles:
             raise StorageFailed(f"{self._where(draw_id)} is not a draw: {error}") from None
 
     def keep(self, draw: Draw) -> Draw:
-        """Writes the file of a draw; returns the draw that counts, the first that was kept. Raises
-        StorageFailed.
-        """
+        """Returns the draw that was kept first. Raises StorageFailed."""
         new = self._folder / f".{draw.draw}.{os.getpid()}"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -125,7 +110,6 @@ class DrawFiles:
         return found
 
     def file(self, draw_id: str) -> bytes | None:
-        """The file as published; None when there is none."""
         if not _DRAW_ID.fullmatch(draw_id):
             return None
         try:
@@ -139,7 +123,6 @@ class DrawFiles:
             ) from None
 
     def listed(self) -> list[str]:
-        """Newest first."""
         with contextlib.suppress(FileNotFoundError):
             files = [
                 path
@@ -162,9 +145,7 @@ class DrawFiles:
         return draw
 
     def _read_secret(self) -> bytes:
-        """Empty when there is none yet. A bad file is never replaced: the seeds already promised
-        depend on it.
-        """
+        """A bad file is never replaced: the seeds already promised depend on it."""
         try:
             secret = bytes.fromhex(self._path.read_text("ascii"))
         except FileNotFoundError:
@@ -176,9 +157,7 @@ class DrawFiles:
         return secret
 
     def _make_secret(self) -> bytes:
-        """Synced before any seed is made from it; of concurrent processes one wins, and all use its
-        secret.
-        """
+        """Synced before any seed is made; of concurrent processes one wins."""
         new = self._path.with_name(f".{SECRET_FILE}.{os.getpid()}")
         try:
             _write(new, self._entropy(SECRET_BYTES).hex().encode() + b"\n", 0o600)

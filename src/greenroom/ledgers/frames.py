@@ -15,11 +15,10 @@ MAGIC = b"GREENJNL"
 VERSION = 1
 
 PAYLOAD_MAX = 4 * 1024 * 1024
-"""Bytes in one frame; a reader uses one window of a little more, for files of any size."""
+"""A reader uses one window of a little more."""
 
 RESYNC_BYTES_MAX = 1 << 30
-"""Bytes checked per search for the next intact frame, about a second; the rest counts as damaged.
-"""
+"""About a second; the rest counts as damaged."""
 
 FRAME_HEAD = struct.Struct(">II")
 HEADER_SIZE = 16
@@ -27,7 +26,6 @@ _WINDOW = PAYLOAD_MAX + FRAME_HEAD.size
 _NOT_ZERO = re.compile(rb"[^\0]")
 
 Stretch = tuple[int, int]
-"""Begin and end, in bytes, of a part of the file without intact frame."""
 
 
 def header(version: int = VERSION) -> bytes:
@@ -36,7 +34,6 @@ def header(version: int = VERSION) -> bytes:
 
 
 def version_of(head: bytes) -> int:
-    """0 for a header that is not intact."""
     if len(head) != HEADER_SIZE or not head.startswith(MAGIC):
         return 0
     version: int = struct.unpack_from(">I", head, len(MAGIC))[0]
@@ -52,9 +49,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes]:
-    """Yields payloads of intact frames between two offsets; adds every stretch between them to
-    `damaged`.
-    """
+    """Adds every stretch between intact frames to `damaged`."""
     unpack, head_size, crc32 = FRAME_HEAD.unpack_from, FRAME_HEAD.size, zlib.crc32
     while at < end:
         window = os.pread(file, min(_WINDOW, end - at), at)
@@ -75,9 +70,7 @@ def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes
 
 
 def torn(file: int, at: int, end: int) -> bool:
-    """Whether this end of the file, which holds no intact frame, is what a kill or power cut leaves
-    of a write.
-    """
+    """Whether a kill or power cut leaves this of a write."""
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) < FRAME_HEAD.size:
         return True
@@ -97,7 +90,6 @@ def all_zero(file: int, at: int, end: int) -> bool:
 
 
 def _next_intact(file: int, at: int, end: int) -> int:
-    """Returns `end` when there is none."""
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) == FRAME_HEAD.size:
         behind: int = at + FRAME_HEAD.size + FRAME_HEAD.unpack(head)[0]
@@ -120,7 +112,7 @@ def _next_intact(file: int, at: int, end: int) -> int:
 
 
 def _candidates(window: bytes) -> Iterator[tuple[int, int]]:
-    """(place, length) wherever four bytes could be a frame's length; its first byte is always zero."""
+    """A length's first byte is always zero."""
     place = window.find(b"\0")
     last = len(window) - FRAME_HEAD.size
     while 0 <= place < last:

@@ -1,17 +1,8 @@
-"""The journal on disk, which survives `kill -9`: frames appended to one file, replayed at the next
-start.
-
-`append` returns when the frame is in the page cache: the death of this process cannot take it away
-any more. A power cut can, up to the last `sync`, which the runtime calls once a second. What the
-disk refused is cut off again before anything else is written, so no reader ever meets half a frame
-with others behind it.
-
-Reading: an incomplete frame at the very end is what a kill during a write leaves; it was never
-acknowledged and is cut off. Anything else that does not check is damage. Then the intact frames on
-both sides of it are kept, because a lost record costs one visitor a place, while dropping
-everything behind it would cost everybody; the damaged file stays beside as `<name>.corrupt-<n>`,
-and `damage` says where and how much. A file that is no journal at all is refused, never
-overwritten.
+"""The journal on disk (docs/explanation/journal-format.md). `append` returns when the frame is in
+the page cache, which the death of this process cannot take away; a power cut can, up to the last
+`sync`. What the disk refused is cut off before anything else is written. An incomplete frame at the
+very end was never acknowledged and is cut off; anything else that does not check is damage, and the
+intact frames on both sides are kept.
 """
 
 import contextlib
@@ -38,16 +29,13 @@ from greenroom.ledgers.frames import (
 )
 
 CORRUPT_COPIES_MAX = 8
-"""After that the last copy is replaced, so a dying disk is not filled with copies."""
 
 _WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of the file, in bytes, without intact frame; `copy` is where the damaged file was
-    kept, or None.
-    """
+    """`copy`: where the damaged file was kept, or None."""
 
     offset: int
     length: int
@@ -59,23 +47,16 @@ class Damage:
 
 
 class FileJournal:
-    """One journal, used by one process. `append`, `sync` and `compact` may be called from different
-    threads.
-
-    Replay first: an append before `replay` was read to its end reads the file itself, because the
-    end has to be found.
+    """Used by one process. `append`, `sync` and `compact` may be called from different threads.
+    Replay first.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens or makes the file (mode 600, directory mode 700). On a read-only disk an existing
-        file can still be replayed.
-
-        Raises StorageFailed when another process uses it, when it can be neither opened nor made,
-        and when it is not a journal of this version.
+        """Mode 600, directory mode 700. Raises StorageFailed when another process uses it, when it
+        can be neither opened nor made, and when it is not a journal of this version.
         """
         self.path = path
         self.damage: tuple[Damage, ...] = ()
-        """What `replay` had to leave out; an operator must be told."""
         self._guard = threading.Lock()  # the file and its end
         self._compacting = threading.Lock()
         self._lock = self._file = -1
@@ -93,16 +74,12 @@ class FileJournal:
 
     @property
     def size(self) -> int:
-        """Bytes up to the end of the last good frame, header included; 0 for a new file. Exact once
-        replayed.
-        """
+        """Header included; 0 for a new file. Exact once replayed."""
         return self._end
 
     def append(self, payload: bytes) -> None:
-        """Adds one frame; once this has returned, killing the process cannot lose it.
-
-        Raises StorageFailed when the disk refuses, having added nothing, and may be called again:
-        it works as soon as the disk does. Raises ValueError for an empty payload or one above
+        """Once returned, killing the process cannot lose it. Raises StorageFailed when the disk
+        refuses, having added nothing; ValueError for an empty payload or one above
         frames.PAYLOAD_MAX.
         """
         frame = framed(payload)
@@ -114,11 +91,7 @@ class FileJournal:
             self._write(frame)
 
     def replay(self) -> Iterator[bytes]:
-        """Payloads in the order they were appended; settles a torn end and damage when read to the
-        end.
-
-        Raises StorageFailed when the disk cannot be read.
-        """
+        """In order; settles a torn end and damage when read to the end. Raises StorageFailed."""
         damaged: list[Stretch] = []
         with self._guard:
             self._refuse_closed()
@@ -135,12 +108,8 @@ class FileJournal:
             os.close(file)
 
     def sync(self) -> None:
-        """Waits until everything appended is on the disk itself; for a background thread, once a
-        second.
-
-        Raises StorageFailed when the disk refuses: frames since the last success may not outlive a
-        power cut. Also when the file was removed, so that the caller can report it; it has been
-        written again by then, or appends are refused until a `sync` can do so.
+        """For a background thread. Raises StorageFailed when the disk refuses, also when the file
+        was removed: it has been written again by then.
         """
         with self._guard:
             if self._file < 0:
@@ -164,12 +133,9 @@ class FileJournal:
             os.close(file)
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
-        """Replaces everything up to `since` by these payloads; a kill at any instant leaves the old
-        file or the new one, whole.
-
-        `since` is what `size` was when the payloads were collected (default: now); frames appended
-        later are carried over, so a thread may compact while others append. Raises StorageFailed
-        when the disk refuses; the old file then stays in use.
+        """A kill at any instant leaves the old file or the new one, whole. `since`: `size` when the
+        payloads were collected; later frames are carried over. Raises StorageFailed; the old file
+        then stays in use.
         """
         if not self._replayed:
             self._read_through()
@@ -178,9 +144,7 @@ class FileJournal:
             self._replace(payloads, self._end if since is None else since)
 
     def close(self) -> None:
-        """Gives the file and its lock back; call `sync` before if a power cut matters. May be
-        called twice.
-        """
+        """Call `sync` before if a power cut matters. May be called twice."""
         with self._compacting, self._guard:
             if self._lock >= 0:
                 with contextlib.suppress(
@@ -212,8 +176,8 @@ class FileJournal:
             self._sync_folder()
 
     def _take_lock(self) -> None:
-        """The lock is a file of its own, because compaction replaces the journal. A read-only disk
-        without one needs none.
+        """A file of its own, because compaction replaces the journal. A read-only disk without one
+        needs none.
         """
         path = self.path.with_name(self.path.name + ".lock")
         try:
@@ -278,7 +242,6 @@ class FileJournal:
                 self.compact(scan(file, HEADER_SIZE, end, []))
 
     def _put_aside(self) -> Path | None:
-        """Keeps the damaged file under another name; None when the disk refuses."""
         names = [
             self.path.with_name(f"{self.path.name}.corrupt-{n}")
             for n in range(1, CORRUPT_COPIES_MAX + 1)
@@ -312,7 +275,6 @@ class FileJournal:
             raise StorageFailed(f"{self.path}: is closed")
 
     def _reopen(self) -> None:
-        """For a disk that was read-only when the journal was opened, or a removed file."""
         if self._lock < 0:
             self._take_lock()
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -337,7 +299,6 @@ class FileJournal:
         self._end += written
 
     def _cut(self) -> None:
-        """Removes what stands behind the last good frame, now or else before the next write."""
         self._ragged = True
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, self._end)
@@ -381,9 +342,7 @@ class FileJournal:
             os.close(folder)
 
     def _duplicate(self, otherwise: str) -> int:
-        """For a thread that works on the file while others append: a compaction may close the first
-        descriptor.
-        """
+        """A compaction may close the first descriptor."""
         try:
             return os.dup(self._file)
         except OSError as error:  # the process has used up its file descriptors
@@ -394,7 +353,6 @@ class FileJournal:
 
 
 def _write_frames(file: int, payloads: Iterable[bytes]) -> int:
-    """Header and frames in writes of about a megabyte; how many bytes."""
     size, batch = 0, bytearray(header())
     for payload in payloads:
         batch += framed(payload)
@@ -405,7 +363,6 @@ def _write_frames(file: int, payloads: Iterable[bytes]) -> int:
 
 
 def _carry_over(old: int, at: int, end: int, new: int) -> int:
-    """Copies whole frames as they stand; how many bytes."""
     begin = at
     while at < end:
         block = os.pread(old, min(_WRITE_BYTES, end - at), at)

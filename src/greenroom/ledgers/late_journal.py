@@ -1,6 +1,4 @@
-"""A journal created on the first write: a thousand rooms without visitors need no files and no
-time.
-"""
+"""A journal created on the first write: a thousand rooms without visitors need no files."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,12 +7,10 @@ from greenroom.ledgers.journal import Damage, FileJournal
 
 
 class LateJournal:
-    """`FileJournal`, but the file is opened at once only where it exists."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.emptied = path.exists() and not path.stat().st_size
-        """The file was there, but empty: only a kill while it is made leaves it like that."""
+        """Only a kill while the file is made leaves it like that."""
         self._file = FileJournal(path) if path.exists() else None
 
     @property

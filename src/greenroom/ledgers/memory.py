@@ -1,10 +1,7 @@
-"""The ledger of one room inside this process: a pure ledger, its own coordinator, a clock, and a
-journal that remembers.
-
-No answer is given before its record is in the journal. When the disk refuses, the newest admission
-is undone and admissions stop from then on; everything else goes on in memory. Each second the disk
-is tried again, and when it takes a note, the whole room is written down afresh before admissions go
-on. So the file never has a hole: it is either complete or not written.
+"""The ledger of one room inside this process. No answer is given before its record is in the
+journal. When the disk refuses, the newest admission is undone and admissions stop; each second the
+disk is tried again, and the whole room is written afresh before admissions go on. So the file is
+either complete or not written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,25 +23,20 @@ from greenroom.model.visit import Outcome, Standing
 HERE = "here"
 
 DRY_MS = 50
-"""Between two extra syncs when permits ran out: a flood would request one each time."""
+"""A flood would request one each time."""
 
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 RETRY_MS = 1_000
-"""Between two tries of a disk that refused."""
 
 SNAPSHOT_RECORDS = 40_000
-"""Per payload of a snapshot: just under a megabyte."""
+"""Just under a megabyte."""
 
 
 class Journal(Protocol):
-    """An append-only record on disk. `append` returns only when the record would survive kill -9 of
-    this process.
-    """
+    """`append` returns only when the record would survive kill -9."""
 
     def append(self, records: bytes) -> None:
-        """Raises StorageFailed, having written nothing that a reader would see, when the disk
-        refuses.
-        """
+        """Raises StorageFailed, having written nothing that a reader would see."""
 
 
 class Gauges(NamedTuple):
@@ -65,9 +57,7 @@ class MemoryLedger:
         getrandbits: Callable[[int], int],
         journal: Journal | None = None,
     ) -> None:
-        """An empty room. `getrandbits(64)` gives 64 random bits; without a journal nothing survives
-        this process.
-        """
+        """Without a journal nothing survives this process."""
         now_ms = clock.now_ms()
         self._room = room
         self._now_ms = clock.now_ms
@@ -89,11 +79,8 @@ class MemoryLedger:
         journal: Journal | None,
         records: Iterable[bytes] | LedgerMemory,
     ) -> "MemoryLedger":
-        """A room that remembers: `records` are its payloads from the journal, oldest first, or what
-        `remember` made of them.
-
-        The clock must not be behind `LedgerMemory.latest_ms`. Raises ValueError for payloads that
-        are not records.
+        """`records`: payloads from the journal, oldest first. The clock must not be behind
+        `LedgerMemory.latest_ms`. Raises ValueError for payloads that are not records.
         """
         memory = records if isinstance(records, LedgerMemory) else remember(records)
         ledger = cls(room, clock, getrandbits, journal)
@@ -207,11 +194,8 @@ class MemoryLedger:
         return self.ledger.halted
 
     def tick(self) -> int:
-        """Everything that time alone brings about: ends of sessions, ghosts, new permits, another
-        trial of the disk.
-
-        Returns when to tick next, in milliseconds of the clock: now, when so much is due that
-        visitors are served in between.
+        """Returns when to tick next: now, when so much is due that visitors are served in
+        between.
         """
         now_ms = self._now_ms()
         ledger = self.ledger
@@ -225,7 +209,7 @@ class MemoryLedger:
         return now_ms if more else self._tick_ms
 
     def gauges(self) -> Gauges:
-        """Active may include sessions that ended within the last quarter of a second."""
+        """May include sessions that ended within the last quarter of a second."""
         ledger, now_ms = self.ledger, self._now_ms()
         ledger.lease.trim(now_ms)
         return Gauges(
@@ -234,17 +218,14 @@ class MemoryLedger:
         )  # fmt: skip
 
     def tally(self) -> Taken:
-        """For analytics, since the last call."""
         return self.ledger.sessions.tally.take()
 
     def snapshot(self) -> Iterator[bytes]:
-        """Payloads equivalent to everything written so far, as of this call."""
         memory = self.ledger.memory(self._now_ms())
         memory.spent = dict(memory.spent)
         return _payloads(memory)
 
     def live_bytes(self) -> int:
-        """About a snapshot's length, cheaply."""
         ledger = self.ledger
         records = (
             1
@@ -256,15 +237,12 @@ class MemoryLedger:
         return records * RECORD.size
 
     def problems(self) -> list[str]:
-        """Laws of conservation that do not hold; always empty."""
         return problems(self.coordinator, [self.ledger])
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _exchange(self, now_ms: int) -> None:
-        """A sync, repeated once when the answer called something back; in one process the messages
-        are handed over.
-        """
+        """In one process the messages are handed over."""
         ledger = self.ledger
         for _ in range(3):
             ledger.apply(
@@ -280,7 +258,6 @@ class MemoryLedger:
         self._dry_ms, self._tick_ms = now_ms + DRY_MS, now_ms + int(pause_ms)
 
     def _written(self, outcome: Outcome, now_ms: int, random_bits: int) -> Outcome:
-        """The answer once it is written, or the one for when it cannot be."""
         if self._write_log():
             return outcome
         if outcome.standing is Standing.ADMITTED:

@@ -1,11 +1,6 @@
-"""Confirmed names of addresses: reverse lookup, then forward again, never while a visitor waits.
-
-The owner of an address controls its reverse lookup, so a name counts only when it resolves to the
-address. The first request gets "not known yet" and starts the lookup.
-
-A liar can pretend to be a crawler from many addresses, with slow name servers. So everything is
-bounded: waiting lookups, lookups under way, one per network at a time, cached answers (good and bad
-ones apart, so that bad ones evict no good one), and a time for each.
+"""Names of addresses by reverse lookup, confirmed by resolving them again, never while a visitor
+waits: the first request gets "not known yet". A liar can pretend to be a crawler from many
+addresses, so lookups, waiting ones, cached answers and their time are bounded.
 """
 
 import asyncio
@@ -20,40 +15,31 @@ from typing import Protocol, TypeVar, cast
 DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
-"""Lookups at once: a cached answer takes a millisecond, and a liar's slow server holds one place
-each.
-"""
+"""A liar's slow server holds one place each."""
 
 PENDING_MAX = 256
-"""Waiting lookups; more are dropped, and the next request of that address tries again."""
+"""More are dropped; the next request tries again."""
 
 KNOWN_MAX = 20_000
-"""Of each kind, at most about 5 MB: the largest crawlers use some thousand addresses."""
+"""Of each kind, about 5 MB."""
 
 TIMEOUT_S = 5.0
 GOOD_FOR_MS = 24 * 3600 * 1000
 BAD_FOR_MS = 3600 * 1000
 FAILED_FOR_MS = 60 * 1000
-"""Retry soon."""
 
 NETWORK_BITS = {4: 24, 6: 48}
 """What one owner has at least: one lookup per network at a time."""
 
 
 class Resolves(Protocol):
-    """Both methods raise OSError when there is no answer."""
-
-    async def backwards(self, address: str) -> str:
-        """Empty when there is no name."""
+    async def backwards(self, address: str) -> str: ...
 
     async def forwards(self, name: str) -> Sequence[str]: ...
 
 
 class Resolver:
-    """The system's resolver; each query has a daemon thread, which does not delay the end of
-    greenroom.
-
-    A query cannot be cancelled, so its thread may outlive the need; beyond UNDER_WAY_MAX threads
+    """Each query has a daemon thread, which cannot be cancelled; beyond UNDER_WAY_MAX threads
     nothing is queried.
     """
 
@@ -94,7 +80,6 @@ class Resolver:
 NOBODY = frozenset(
     getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
-"""The resolver's errors for "no such name"."""
 
 
 def _backwards(address: str) -> str:
@@ -118,7 +103,7 @@ def _forwards(name: str) -> list[str]:
 
 
 class ConfirmedNames:
-    """Names by address. `name_of` is for the path of a request; `run` does the lookups."""
+    """`name_of` is for the path of a request; `run` does the lookups."""
 
     def __init__(self, resolver: Resolves, now_ms: Callable[[], int]) -> None:
         self._resolver = resolver
@@ -130,7 +115,7 @@ class ConfirmedNames:
         self._asked = asyncio.Event()
 
     def name_of(self, address: str) -> str:
-        """Lower case; empty when there is none, and until it is known."""
+        """Empty until it is known."""
         name, until_ms = self._good.get(address) or self._bad.get(address) or ("", 0)
         if self._now_ms() >= until_ms:
             self._ask(address)

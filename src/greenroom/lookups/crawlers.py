@@ -14,7 +14,6 @@ from greenroom.rules.addresses import address_range, client_key
 from greenroom.rules.compare import in_ranges
 
 AGENT_MAX = 512
-"""Characters of a User-Agent that are read: those of crawlers are shorter."""
 
 AGENTS_REMEMBERED = 4_096
 RANGES_FILE_MAX = 16 << 20
@@ -24,7 +23,7 @@ class UnusableRanges(ValueError): ...
 
 
 def read_ranges(path: Path) -> tuple[str, ...]:
-    """Reads JSON with `prefixes`, or one network a line. Raises UnusableRanges."""
+    """JSON with `prefixes`, or one network a line. Raises UnusableRanges."""
     try:
         with path.open("rb") as file:
             text = file.read(RANGES_FILE_MAX).decode()
@@ -49,7 +48,7 @@ Covers = Callable[[int], bool]
 
 
 def networks(ranges: Iterable[str]) -> Covers:
-    """Raises UnusableRanges with the first that is no network."""
+    """Raises UnusableRanges."""
     spans = []
     for text in ranges:
         try:
@@ -63,8 +62,6 @@ def networks(ranges: Iterable[str]) -> Covers:
 
 
 class Crawlers:
-    """`name_of` returns the confirmed name of an address, or nothing yet."""
-
     def __init__(self, own: Iterable[Crawler], name_of: Callable[[str], str]) -> None:
         """`own` crawlers replace built-in ones of their name. Raises UnusableRanges."""
         table: Mapping[str, Crawler] = {crawler.name: crawler for crawler in (*CRAWLERS, *own)}

@@ -14,10 +14,9 @@ import maxminddb
 from greenroom.rules import Place
 
 PLACES_REMEMBERED = 8_192
-"""At most about 8 MB: the busiest visitors of a moment."""
+"""About 8 MB."""
 
 DATABASE_MAX = 2 << 30
-"""Bytes; the largest published one for cities has a tenth."""
 
 CONTINENTS = {
     "AF": (
@@ -58,7 +57,7 @@ DATABASES_REMEMBERED = 4
 
 
 def open_database(path: Path) -> maxminddb.Reader:
-    """Reads a whole .mmdb file, once until it changes. Raises UnusableDatabase."""
+    """Once until it changes. Raises UnusableDatabase."""
     try:
         found = path.stat()
     except OSError as error:
@@ -70,9 +69,8 @@ def open_database(path: Path) -> maxminddb.Reader:
 
 @lru_cache(DATABASES_REMEMBERED)
 def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
-    """The reader wants a mapped file, and overwriting a mapped file in place ends the process.
-
-    So what is mapped is a copy in memory that has no name.
+    """Overwriting a mapped file in place ends the process: what is mapped is a copy in memory
+    without a name.
     """
     copy = -1
     try:
@@ -91,8 +89,6 @@ def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
 
 
 class Places:
-    """Supplied databases take precedence over built-in data."""
-
     def __init__(
         self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None
     ) -> None:
@@ -134,7 +130,7 @@ def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
 
 
 def _text(said: Any, *keys: str) -> str:
-    """Empty where anything on the way is missing or of another shape."""
+    """Empty where anything on the way has another shape."""
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
     return str(said) if isinstance(said, str | int | float) else ""

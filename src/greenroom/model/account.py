@@ -1,6 +1,4 @@
-"""Local accounts of the dashboard as stored: with the argon2 hash of the password, never the
-password.
-"""
+"""Accounts of the dashboard as stored: with the argon2 hash of the password, never the password."""
 
 import hashlib
 from dataclasses import dataclass, fields
@@ -10,17 +8,14 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 ROLES = ("viewer", "operator", "admin")
-"""Each may do what those before it may: look; change rooms and what belongs to them; manage
-accounts, tokens and keys.
-"""
+"""Each may do what those before it may."""
 
 PASSWORD_LEAST, PASSWORD_LONGEST = 12, 256
-"""Characters. Length is what counts; hashing a megabyte would be an attack."""
+"""Hashing a megabyte would be an attack."""
 
 ACCOUNT_ZONES_MAX = 1_000
 
 RECOVERY_CODES = 10
-"""For a lost phone; each counts once."""
 
 
 class Role(IntEnum):
@@ -35,8 +30,6 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Raises InvalidConfig with every problem."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
         "user name",
@@ -96,9 +89,7 @@ class Account:
 
     @property
     def credentials(self) -> str:
-        """A hash of the password and of when two-step sign-in was turned on: a change ends every
-        session.
-        """
+        """A change ends every session."""
         steps = str(self.two_step_since_ms) if self.totp_secret else ""
         return hashlib.sha256((self.password_hash + steps).encode()).hexdigest()[:16]
 
@@ -108,5 +99,5 @@ class Account:
 
 
 def recovery_hash(code: str) -> str:
-    """Hashes a recovery code, written without its hyphens: 80 random bits need no slow hash."""
+    """80 random bits need no slow hash."""
     return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""Alerts as their source raises them; `notify` decides who is notified, and how."""
+"""Alerts as their source raises them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,41 +8,31 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.zone import ACCOUNT_ID
 
 AlertState = Literal["start", "end", "none"]
-"""`none`: the alert is a single event."""
 
 STATES: tuple[AlertState, ...] = ("start", "end", "none")
 
 TEXT_MAX = 2_000
-"""Characters: chat services cut longer messages."""
+"""Chat services cut longer messages."""
 
 INCIDENTS_KEPT_MS = 90 * 86_400_000
-"""The status page shows 90 days."""
 
 ID_MAX = 200
-"""Characters of a correlation id, and of the id and the name of a subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """Raises InvalidConfig with every problem.
-
-    The start and end of one incident share a `correlation_id` of their own. A second alert of the
-    same type, correlation id and state is ignored, so a source that cannot know whether its alert
-    was kept raises it again.
+    """Raises InvalidConfig with every problem. The start and end of one incident share a
+    `correlation_id`. A second alert of the same type, correlation id and state is ignored.
     """
 
     type: str
-    """Row of the table of alert types (`alerts.alerts.ALERTS`)."""
     time_ms: int
     correlation_id: str
     text: str
-    """One or two self-contained sentences."""
     state: AlertState = "none"
     account_id: str = ACCOUNT_ID
     zone_id: str = ""
-    """Empty: it does not belong to one zone."""
     subject_id: str = ""
-    """A room, health check or data center; empty: the installation."""
     subject_name: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     """JSON values, listed by each alert type. Never a secret."""
@@ -74,7 +64,5 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An incident by its alerts; `end` is None while it goes on."""
-
     start: Alert
     end: Alert | None = None

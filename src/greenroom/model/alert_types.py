@@ -1,8 +1,5 @@
-"""Every type of alert: one row is its filters, fields, text and example.
-
-A source calls `make` with the facts of the row; the text is written here, so that all channels say
-the same. `{name}` in a text is a field of the row, `{subject}` the name of the room, check or data
-center.
+"""Every type of alert: its filters, fields, text and example. `{name}` in a text is a field of the
+row, `{subject}` the room, check or data center.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,11 +11,8 @@ from greenroom.model.alert import TEXT_MAX, Alert, AlertState
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilter:
-    """One way to narrow a policy: an alert passes when one of the values that `read` gives is
-    wanted.
-
-    `bound`: the value is a number that the source compares with; there is exactly one, and
-    `default` where it is left out.
+    """An alert passes when one of the values that `read` gives is wanted. `bound`: the one number
+    that the source compares with.
     """
 
     help: str
@@ -32,8 +26,6 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """`end_text` empty: alerts of this type have no end."""
-
     type: str
     category: str
     display_name: str
@@ -45,7 +37,6 @@ class AlertType:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_subject: str = "shop"
     severity: str = "error"
-    """error, warning or info."""
 
     @property
     def paired(self) -> bool:
@@ -366,7 +357,7 @@ def make(
     subject_name: str = "",
     zone_id: str = "",
 ) -> Alert:
-    """Raises KeyError for a type without a row, and when `data` does not have exactly the row's
+    """Raises KeyError for an unknown type, and when `data` does not have exactly the row's
     fields.
     """
     row = ALERTS[type]

@@ -7,16 +7,12 @@ HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 class AnswerHeaders:
     """Header pairs that many answers share, without Content-Length, Connection, Date and
-    Set-Cookie.
-
-    Compared by identity, so that a front end can cache the form in which it sends them. Those made
-    for one answer (`with_own`) consist of `shared` and `own`.
+    Set-Cookie. Compared by identity, so that a front end can cache their bytes.
     """
 
     __slots__ = ("own", "pairs", "shared")
 
     def __init__(self, *pairs: tuple[bytes, bytes]) -> None:
-        """Names in their usual case; values without line ends."""
         self.pairs: HeaderPairs = pairs
         self.shared = self
         self.own: HeaderPairs = ()
@@ -25,19 +21,17 @@ class AnswerHeaders:
         return AnswerHeaders(*self.pairs, *pairs)
 
     def with_own(self, *pairs: tuple[bytes, bytes]) -> "AnswerHeaders":
-        """Appends pairs that only one visitor is sent."""
         found = AnswerHeaders(*self.pairs, *pairs)
         found.shared, found.own = self.shared, (*self.own, *pairs)
         return found
 
     def get(self, name: bytes) -> bytes | None:
-        """Returns the first value under this name, in any case."""
         wanted = name.lower()
         return next((value for key, value in self.pairs if key.lower() == wanted), None)
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """`set_cookie` is a Set-Cookie value, or empty: the rest is the same for many visitors."""
+    """`set_cookie`: a Set-Cookie value, or empty; the rest is the same for many visitors."""
 
     status: int
     headers: AnswerHeaders

@@ -4,8 +4,6 @@ import msgspec
 
 
 class ArrivalKind(IntEnum):
-    """The table is in `request.admissible`."""
-
     SPECULATION = 0
     SOCKET = 1
     PREFLIGHT = 2
@@ -18,12 +16,9 @@ class ArrivalKind(IntEnum):
 
 
 class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
-    """What header lines say of the kind of an arrival. Browsers of one kind share it.
-
-    `kind` is None when the path decides between PART and `otherwise`. `preflight`: an OPTIONS
-    request with these lines is one. `document`: a DOCUMENT with any method and path. `embedded`: a
-    page of another site shows it in a frame. `wants_facts`: the answer may be facts instead of the
-    page: JSON, or a page's update.
+    """What header lines say of the kind of an arrival. `kind` is None when the path decides between
+    PART and `otherwise`. `preflight`: an OPTIONS request with these lines is one. `embedded`: in a
+    frame of another site. `wants_facts`: the answer may be JSON, or a page's update.
     """
 
     kind: ArrivalKind | None

@@ -11,10 +11,9 @@ from greenroom.errors import Problem
 from greenroom.model.fields import FormSpec, spec, specs
 
 LOGO_BYTES_MAX = 16_384
-"""Bytes: the logo is part of every waiting page."""
+"""The logo is part of every waiting page."""
 
 TEXT = r"[^\x00-\x1f\x7f{}]*"
-"""One line; braces are for templates."""
 
 TEXT_WORDS = "be one line without { and }"
 
@@ -26,15 +25,11 @@ _BEGINS = {
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/svg+xml": (b"<svg", b"<?xml"),
 }
-"""First bytes of each type; browsers run no scripts in a picture, so an SVG is as safe as the
-others.
-"""
+"""Browsers run no scripts in a picture, so an SVG is as safe as the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branding:
-    """Build with `branding_problems` clean."""
-
     site_name: str = spec(
         "name of the site: above the heading, and in the title behind the place in line",
         "",
@@ -87,7 +82,6 @@ class LocalMessage:
 
 
 def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
-    """What the bounds of the fields cannot say: logo and URL."""
     found = []
     if branding.logo and (reason := _logo_problem(branding.logo)):
         found.append(Problem(f"{pointer}.logo", reason))

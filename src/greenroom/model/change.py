@@ -1,6 +1,4 @@
-"""Changes of the configuration: what is written to the store, its effect on a configuration, and
-its audit entry.
-"""
+"""Changes of the configuration: what is written, its effect, and its audit entry."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,29 +12,23 @@ from greenroom.model.configuration import KINDS, Configuration, Entry, Record
 from greenroom.model.draft import Draft
 
 AUTHOR_MAX = 200
-"""Characters."""
 
 AUDIT_VALUE_MAX = 65_536
-"""Bytes of JSON of one field before and after a change; longer templates would pile up."""
 
 NAMED_BY = {"list_item": "value", "status_page": "title"}
-"""The field that names a record to people, where that is not `name`."""
 
 UNIQUE = ("zone", "room", "event", "list", "list_item", "account")
-"""Kinds whose names are unique below one parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Adds a record, or replaces the one of the same kind and id. `parent` is an id (see KINDS)."""
-
     record: Record
     parent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Removes a record and everything that belongs to it. KeyError for an unknown id."""
+    """KeyError for an unknown id."""
 
     kind: str
     id: str
@@ -47,8 +39,6 @@ Change = Put | Remove
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One entry before and after a write; None on the side where it does not exist."""
-
     kind: str
     before: Entry[Any] | None
     after: Entry[Any] | None
@@ -71,11 +61,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One record changed by one write; entries of one write share a `revision`.
-
-    `number` only grows, and pages the log. `action` is created, changed or removed. `before` and
-    `after` hold the fields that differ (None on the side where the record does not exist), without
-    secrets; a value too long to keep is replaced by its length and hash.
+    """`number` only grows, and pages the log. `before` and `after` hold the fields that differ,
+    without secrets; a value too long to keep is replaced by its length and hash.
     """
 
     number: int
@@ -92,18 +79,14 @@ class AuditEntry:
 
 
 def name_of(kind: str, record: Record) -> str:
-    """Returns the id where there is no name."""
     return str(getattr(record, NAMED_BY.get(kind, "name"), "") or record.id)
 
 
 def applied(
     configuration: Configuration, changes: Sequence[Change], now_ms: int
 ) -> tuple[Configuration, list[Step]]:
-    """Returns the next revision and every entry touched; `configuration` itself when nothing
-    differs.
-
-    Raises KeyError when a parent or what is to be removed is not there, and InvalidConfig when a
-    name is taken twice.
+    """`configuration` itself when nothing differs. Raises KeyError when a parent or what is to be
+    removed is not there, and InvalidConfig when a name is taken twice.
     """
     draft = Draft(configuration)
     carry_out(changes, draft, now_ms)
@@ -118,7 +101,7 @@ def applied(
 
 
 def carry_out(changes: Iterable[Change], draft: Draft, now_ms: int) -> None:
-    """Raises KeyError as `applied` does; does not check names."""
+    """Does not check names. Raises KeyError as `applied` does."""
     for change in changes:
         if isinstance(change, Put):
             draft.put(change.record, change.parent, now_ms)
@@ -139,7 +122,6 @@ def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterato
 
 
 def told(step: Step) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Returns the fields before and after for the audit log."""
     before, after = (_fields(step.kind, entry) for entry in (step.before, step.after))
     if before is None or after is None:
         return before, after

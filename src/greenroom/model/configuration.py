@@ -1,9 +1,6 @@
-"""The whole configuration as one immutable value at one revision: edited, stored, and sent to every
-edge.
-
-A record is what an operator configured; an Entry is a record with the data of the store; an
-EntryIndex has all entries of one kind; a Configuration is all indexes. A new revision shares
-unchanged indexes and entries with the one before, so `is` tells what has to be compiled again.
+"""The whole configuration as one immutable value at one revision. An Entry is a record with the
+data of the store. A new revision shares unchanged indexes and entries with the one before, so `is`
+tells what has to be compiled again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,9 +46,7 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """The record class, the parent's kind (empty: no parent), and secret fields, which the audit
-    log omits.
-    """
+    """`secret`: fields which the audit log omits."""
 
     record: type[Any]
     parent: str = ""
@@ -59,7 +54,7 @@ class RecordKind(NamedTuple):
 
     @property
     def sealed(self) -> tuple[str, ...]:
-        """Secret fields that are sealed on disks; hashes need no seal."""
+        """Hashes need no seal."""
         rules = specs(self.record)
         return tuple(name for name in self.secret if rules[name].sealed)
 
@@ -86,16 +81,13 @@ KINDS: Mapping[str, RecordKind] = {
 SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
     name: kind.sealed for name, kind in KINDS.items() if kind.sealed
 }
-"""Kind -> its fields that are sealed on disks."""
 
 KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[R]):
-    """One record in the store. Times are Unix milliseconds; `revision` last changed it;
-    `read_only`: from a configuration file.
-    """
+    """`revision` last changed it; `read_only`: from a configuration file."""
 
     record: R
     parent: str
@@ -111,19 +103,14 @@ class Entry(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Says why a stored record cannot be used. The record stays in the store as it is, until it is
-    replaced or removed.
-    """
+    """The record stays in the store as it is."""
 
     id: str
     name: str
-    """As far as it can be read."""
     reason: str
 
 
 class EntryIndex(Mapping[str, Entry[R]]):
-    """All entries of one kind by id, oldest first; immutable."""
-
     __slots__ = ("_by_id", "_by_parent")
 
     def __init__(self, entries: Mapping[str, Entry[R]]) -> None:
@@ -158,10 +145,8 @@ def _empty_index() -> EntryIndex[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything configured, at one revision; revision 0 is empty.
-
-    Hosts with paths, names and cookies are unique across the whole configuration, so a change is
-    planned on one Configuration, and the store accepts it only while that is the newest.
+    """A change is planned on one Configuration, and the store accepts it only while that is the
+    newest.
     """
 
     revision: int = 0
@@ -181,15 +166,15 @@ class Configuration:
     status_pages: EntryIndex[StatusPage] = field(default_factory=_empty_index)
     accounts: EntryIndex[Account] = field(default_factory=_empty_index)
     unusable: Mapping[tuple[str, str], Entry[Any]] = field(default_factory=dict)
-    """An Entry of Unusable by (kind, id) for each that cannot be used. In the index of zones and
-    rooms one with what can be read of it stands in its place; other kinds have none.
+    """By (kind, id). In the index of zones and rooms stands what can be read of it; other kinds
+    have none.
     """
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))
 
     def entries(self) -> Iterator[tuple[str, Entry[Any]]]:
-        """(kind, entry) of everything, parents before children."""
+        """Parents before children."""
         for kind in KINDS:
             for entry in self.index_of(kind).values():
                 yield kind, entry
@@ -201,8 +186,8 @@ class Configuration:
         removed: Iterable[tuple[str, str]] = (),
         unusable: Mapping[tuple[str, str], Entry[Any]] = MappingProxyType({}),
     ) -> "Configuration":
-        """The configuration at `revision`: these (kind, id) taken away, then these entries in it or
-        in their old place, then those of `unusable` named.
+        """`removed` are taken away, then `put` are in it or in their old place, then those of
+        `unusable` named.
         """
         lost = dict(self.unusable)
         indexes: dict[str, dict[str, Entry[Any]]] = {}
@@ -225,7 +210,6 @@ class Configuration:
     def with_indexes(
         self, revision: int, indexes: Mapping[str, Mapping[str, Entry[Any]]]
     ) -> "Configuration":
-        """Replaces whole kinds; an index is used as it is."""
         made = {
             kind: found if isinstance(found, EntryIndex) else EntryIndex(found)
             for kind, found in indexes.items()
@@ -234,7 +218,7 @@ class Configuration:
         return replace(self, revision=revision, **fields)
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
-        """Returns (kind, id) of everything below a record, children behind their parents."""
+        """Children behind their parents."""
         found = []
         for name, described in KINDS.items():
             if described.parent == kind:
@@ -243,7 +227,6 @@ class Configuration:
         return found
 
     def rule_lists(self) -> tuple[RuleList, ...]:
-        """Lists with their items, as the rules language wants them."""
         return tuple(
             replace(
                 entry.record,

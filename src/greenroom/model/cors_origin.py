@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from greenroom.errors import Problem
 
 CORS_ORIGINS_MAX = 20
-"""Every request from another origin is compared with all of them."""
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 CORS_ORIGIN = rf"[Hh][Tt][Tt][Pp][Ss]?://(?:{_LABEL}\.)*{_LABEL}(?::[0-9]{{1,5}})?/?"
@@ -19,9 +18,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def normal_origin(written: str) -> str:
-    """As browsers send it: lower case, without the usual port and trailing slash. Empty for no
-    origin.
-    """
+    """Lower case, without the usual port and trailing slash. Empty for no origin."""
     found = _PARTS.fullmatch(written.lower()) if re.fullmatch(CORS_ORIGIN, written) else None
     if found is None:
         return ""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from greenroom.model.fields import spec
 
 CRAWLERS_MAX = 200
-"""More than are known; one search compares a request with all names."""
 
 SEARCH = "Search Engine Crawler"
 
@@ -61,4 +60,3 @@ CRAWLERS = (
     _named("PetalBot", "petalbot", "petalsearch.com aspiegel.com"),
     _named("Qwantbot", "qwantbot qwantify", "qwant.com"),
 )
-"""Their operators publish that the names of their addresses lead there and back."""

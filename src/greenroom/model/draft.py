@@ -1,8 +1,4 @@
-"""A configuration being changed, at a cost per change that does not depend on its size.
-
-A kind is copied at its first change; afterwards its entries, and those of each parent, are changed
-in place.
-"""
+"""A configuration being changed in place, at a cost per change that does not depend on its size."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +24,7 @@ class GrowingIndex(EntryIndex[R]):
         self._groups: dict[str, dict[str, Entry[R]]] | None = None
 
     def of(self, parent: str) -> list[Entry[R]]:
-        """Oldest first; one that came from another parent is last."""
+        """One that came from another parent is last."""
         return list(self._grouped().get(parent, {}).values())
 
     def put(self, entry: Entry[R]) -> None:
@@ -46,7 +42,7 @@ class GrowingIndex(EntryIndex[R]):
         return old
 
     def settled(self, before: EntryIndex[R]) -> dict[str, Entry[R]]:
-        """A copy in the order of `before`, also for what was removed and made again."""
+        """In the order of `before`, also for what was removed and made again."""
         return {key: self._entries[key] for key in before if key in self._entries} | self._entries
 
     def _grouped(self) -> dict[str, dict[str, Entry[R]]]:
@@ -58,15 +54,13 @@ class GrowingIndex(EntryIndex[R]):
 
 
 class Draft:
-    """The configuration stays what it was; `finished` gives the next one."""
-
     def __init__(self, old: Configuration) -> None:
         self._old = old
         self._indexes: dict[str, GrowingIndex[Any]] = {}
         self._touched: dict[tuple[str, str], None] = {}
 
     def live(self) -> Configuration:
-        """Changes with the draft: only for use between two changes."""
+        """Only for use between two changes."""
         return self._old.with_indexes(
             self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS}
         )
@@ -88,9 +82,7 @@ class Draft:
         self._touched[kind, record.id] = None
 
     def remove(self, kind: str, id: str) -> None:
-        """Takes a record away, and everything that belongs to it. Raises KeyError when it is not
-        there.
-        """
+        """With everything that belongs to it. Raises KeyError."""
         gone = self._opened(kind).pop(id) if kind in KINDS else None
         if gone is None and (kind, id) not in self._old.unusable:
             raise KeyError(f"{kind} {id}")
@@ -105,7 +97,6 @@ class Draft:
                 self.remove(name, child_id)
 
     def differences(self) -> Iterator[tuple[str, Entry[Any] | None, Entry[Any] | None]]:
-        """Yields (kind, before, after) of every changed entry, in the order of first change."""
         for kind, key in self._touched:
             before = after = None
             if kind in KINDS:
@@ -115,7 +106,7 @@ class Draft:
                 yield kind, before, after
 
     def finished(self) -> Configuration:
-        """The next configuration; the draft must not be used any more."""
+        """The draft must not be used any more."""
         settled = {
             kind: self._indexes[kind].settled(self._old.index_of(kind))
             for kind in {kind for kind, _ in self._touched if kind in KINDS}

@@ -32,15 +32,13 @@ OVERRIDES = (
     "turnstile_mode",
     "turnstile_action",
 )
-"""Settings that an event may replace; null inherits the room's value at that moment."""
+"""Null inherits the room's value at that moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Raises InvalidConfig with every problem.
-
-    Times are whole milliseconds of Unix time. Names, bounds and defaults as published by
-    Cloudflare; the API checks its own minimum of 200 for the two limits.
+    """Raises InvalidConfig with every problem. Bounds and defaults as published by Cloudflare; the
+    API checks its own minimum of 200 for the two limits.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -104,7 +102,6 @@ class Event:
 
     @property
     def opens_ms(self) -> int:
-        """The pre-queue's opening, else the start."""
         return self.event_start_ms if self.prequeue_start_ms is None else self.prequeue_start_ms
 
 
@@ -157,7 +154,6 @@ def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]
 
 
 def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
-    """Checks the events of one room together: number, names, overlaps."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:
         problems.append(
@@ -190,9 +186,7 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
 
 
 def draws_by(event: Event) -> str:
-    """The field by which this event draws places instead of keeping the order of arrival; empty: no
-    draw.
-    """
+    """Empty: no draw."""
     if event.shuffle_at_event_start:
         return "shuffle_at_event_start"
     return "queueing_method" if event.queueing_method == "random" else ""

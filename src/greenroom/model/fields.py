@@ -60,9 +60,7 @@ class Spec:
 
 
 def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
-    """A dataclass field with its Spec in the metadata; list and dict defaults are copied for each
-    record.
-    """
+    """List and dict defaults are copied for each record."""
     metadata = {SPEC: Spec(help, **limits)}
     if isinstance(default, (list, dict)):
         return field(default_factory=default.copy, metadata=metadata)
@@ -87,12 +85,11 @@ def form_fields(record: type, *sections: str) -> dict[str, FormSpec]:
 
 
 def written(choice: Any) -> str:
-    """As files, the API and forms write a choice."""
     return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
-    """Returns the first problem. `kind` is a plain type; for a union only `choices` count."""
+    """`kind` is a plain type; for a union only `choices` count."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
     reason = _wrong_kind(value, kind, rule)
@@ -155,7 +152,6 @@ def _other_pattern(value: Any, rule: Spec) -> str:
 
 
 _CHECKS = (_not_text, _no_choice, _wrong_size, _several_lines, _other_pattern)
-"""In this order; each gives a reason, or nothing."""
 
 
 def plain_type(annotation: Any) -> Any:

@@ -1,6 +1,4 @@
-"""Health checks as configured: address, interval, regions, and what counts as healthy.
-
-Names and defaults are those of the published API, where 0 means "the default" in every number;
+"""Health checks as configured. In the published API 0 means "the default" in every number;
 `effective` replaces it, so a record holds the values that count.
 """
 
@@ -33,17 +31,16 @@ ALL_REGIONS = "ALL_REGIONS"
 STATUSES = ("unknown", "healthy", "unhealthy", "suspended")
 
 CHECKS_MAX = 10_000
-"""As many as one process can run every minute without falling behind (`bench/health_checks.py`)."""
+"""As many as one process can run every minute (`bench/health_checks.py`)."""
 
 CODES_MAX = 20
 HEADERS_MAX = 20
-"""Header names, and values of one name: with HEADER_VALUE_MAX keeps a request below 64 KB."""
+"""With HEADER_VALUE_MAX keeps a request below 64 KB."""
 HEADER_VALUE_MAX = 2_048
 BODY_READ = 10_240
-"""Bytes read of a body; the published 10 KB."""
+"""As published."""
 
 PORTS = {"HTTP": 80, "HTTPS": 443, "TCP": 80}
-"""The port that 0 means."""
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _ADDRESS = re.compile(rf"(?=.{{1,253}}\.?$){_LABEL}(?:\.{_LABEL})*\.?")
@@ -78,7 +75,6 @@ class HttpCheck:
     )
 
     def header_value(self, name: str) -> str:
-        """Returns the first value, in any case of the name; or empty."""
         for key, values in (self.header or {}).items():
             if key.lower() == name.lower() and values:
                 return values[0]
@@ -95,9 +91,8 @@ class TcpCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """Holds effective values only. Raises InvalidConfig with every problem.
-
-    `check_regions` None means one region, chosen by greenroom.
+    """Effective values only. Raises InvalidConfig with every problem. `check_regions` None: one
+    region, chosen by greenroom.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -165,7 +160,7 @@ class HealthCheck:
 
     @property
     def served_host(self) -> str:
-        """That of the Host header, else the address; lower case, without a port."""
+        """The Host header's, else the address; lower case, without a port."""
         authority = (
             self.http_config.header_value("host") if self.http_config else ""
         ) or self.address
@@ -177,7 +172,7 @@ class HealthCheck:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """Each once, in the order of REGIONS; empty when greenroom chooses."""
+        """Empty when greenroom chooses."""
         chosen = self.check_regions or ()
         return (
             REGIONS
@@ -187,7 +182,6 @@ class HealthCheck:
 
     @property
     def probe_longest_ms(self) -> int:
-        """With all tries."""
         return self.timeout * (1 + self.retries) * 1000
 
 
@@ -197,11 +191,10 @@ CONFIGS: Mapping[str, tuple[str, type]] = {
     "HTTPS": ("http_config", HttpCheck),
     "TCP": ("tcp_config", TcpCheck),
 }
-"""Type -> which part of a check describes its probe."""
 
 
 def effective(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fills in zeros and missing parts, and writes the type in capitals; keeps wrong types."""
+    """Keeps wrong types."""
     found = dict(values)
     defaults = {item.name: item.default for item in fields(HealthCheck)}
     for name in ZERO_IS_DEFAULT:
@@ -230,7 +223,6 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """`pointer` ends with a dot."""
     problems = _field_problems(HealthCheck, values, pointer)
     wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):

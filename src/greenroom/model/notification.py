@@ -9,28 +9,21 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import NAME_WORDS, check_value, plain_type, spec, specs
 
 EMAILS_MAX = 20
-"""Per policy, as published."""
 
 DESTINATIONS_MAX = 50
-"""Webhooks, or PagerDuty services, of one policy."""
 
 FILTERS_MAX = 44
-"""As many as are published."""
 
 FILTER_VALUES_MAX = 200
-"""Every alert is compared with all of them."""
 
 INTERVAL_MAX_MS = 7 * 86_400_000
 
 EMAIL = r"[^@\s,;<>\"()\[\]]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
-"""One address, without a display name."""
 
 SHORT_ID = r"[0-9A-Za-z_-]{1,64}"
 
 
 class _Checked:
-    """Raises InvalidConfig with every problem."""
-
     def __post_init__(self) -> None:
         problems = record_problems(
             type(self),
@@ -72,7 +65,6 @@ class AlertPolicy(_Checked):
 
     @property
     def interval_ms(self) -> int:
-        """0: none."""
         return duration_ms(self.alert_interval) or 0
 
 
@@ -110,7 +102,7 @@ class Webhook(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class PagerdutyService(_Checked):
-    """A service by its Events API v2 routing key, which is never shown."""
+    """By its Events API v2 routing key, which is never shown."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is called", low=1, high=200, one_line=True)
@@ -126,7 +118,7 @@ class PagerdutyService(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Silence(_Checked):
-    """Times are kept as written, and as Unix milliseconds."""
+    """Times are kept as written, and as Unix ms."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     policy_id: str = spec("the policy that is silenced; empty: all policies", "", high=64)
@@ -141,8 +133,6 @@ class Silence(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentNote(_Checked):
-    """What an operator tells visitors of the status page, about an incident or by itself."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     incident: str = spec(
         "correlation id of the incident it belongs to; empty: a message of its own", "", high=200
@@ -153,7 +143,6 @@ class IncidentNote(_Checked):
 
 
 def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """`pointer` ends with a dot."""
     rules = specs(record)
     problems = []
     for item in fields(record):
@@ -172,7 +161,7 @@ def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") 
 
 
 def duration_ms(written: str) -> int | None:
-    """`1h30m` in milliseconds; None for another form."""
+    """`1h30m`; None for another form."""
     if not re.fullmatch(r"([0-9]{1,9}(ms|s|m|h))+", written):
         return None
     units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}

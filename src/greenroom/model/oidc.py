@@ -13,16 +13,12 @@ from greenroom.model.account import ROLES
 from greenroom.model.fields import spec
 
 ROLES_MAX = 200
-"""Keeps what is stored with a session small."""
 
 SHOWN_MAX = 100
-"""Characters of a name or an identifier that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcEntry:
-    """`[dashboard.oidc]`; paths are relative to the file's directory."""
-
     issuer: str = spec(
         "URL of the provider, exactly as it names itself: `https://login.example.com`",
         low=1,
@@ -78,9 +74,7 @@ class OidcEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcRole:
-    """`[[dashboard.oidc.roles]]`: a role for one value of one claim. The first row that fits
-    counts; without one there is no access.
-    """
+    """The first row that fits counts; without one there is no access."""
 
     claim: str = spec(
         "name of a claim, such as `groups` or `sub`; `email` counts when the provider has"
@@ -98,9 +92,7 @@ class OidcRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """The checked settings, the client secret (empty: public client), and `ca_file`'s certificates
-    (empty: the system's).
-    """
+    """Client secret empty: public client; certificates empty: the system's."""
 
     entry: OidcEntry
     roles: tuple[OidcRole, ...] = ()
@@ -113,13 +105,11 @@ class OidcSettings:
 
 
 class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session keeps: the person, and the claims that the settings mention."""
-
     iss: str
     sub: str
     name: str
     domain: str = ""
-    """Of the verified e-mail address, lower case; empty: none."""
+    """Lower case."""
     has: tuple[tuple[str, str], ...] = ()
     """(claim, value)"""
 
@@ -149,7 +139,7 @@ def oidc_person(settings: OidcSettings, claims: Mapping[str, Any]) -> OidcPerson
 
 
 def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
-    """The first row that fits; None: no access. Changed settings count at once."""
+    """None: no access. Changed settings count at once."""
     entry = settings.entry
     if person.iss != entry.issuer:
         return None
@@ -165,7 +155,6 @@ def oidc_role(settings: OidcSettings, person: OidcPerson) -> OidcRole | None:
 
 
 def claims_wanted(settings: OidcSettings) -> set[str]:
-    """Claims that decide about access, and that of the name."""
     entry = settings.entry
     more = (
         {"email", "email_verified"}
@@ -192,7 +181,7 @@ def role_problems(roles: Iterable[OidcRole], pointer: str) -> list[Problem]:
 
 
 def _values(claim: Any) -> set[str]:
-    """A claim is one value or a list; true and false as in JSON, numbers in decimal."""
+    """true and false as in JSON, numbers in decimal."""
     items = claim if isinstance(claim, list) else [claim]
     return {
         str(item).lower() if isinstance(item, bool) else str(item)
@@ -202,5 +191,4 @@ def _values(claim: Any) -> set[str]:
 
 
 def plain_name(text: str) -> str:
-    """Without control characters, SHOWN_MAX characters at most."""
     return "".join(one for one in text.strip() if one.isprintable())[:SHOWN_MAX]

@@ -11,7 +11,6 @@ _CONTROL = re.compile(f"[{CONTROLS}]")
 
 
 def printable(text: str) -> str:
-    r"""Escapes control characters, such as `\n` or `\u202e`."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

@@ -10,8 +10,6 @@ from greenroom.model.health_check import HealthCheck
 
 
 class Reason(StrEnum):
-    """In the published words."""
-
     TCP_FAILED = "TCP connection failed"
     HTTP_TIMEOUT = "HTTP timeout occurred"
     CODE = "Response code mismatch error"
@@ -32,18 +30,14 @@ class Reason(StrEnum):
 
 
 TIMEOUTS = frozenset({Reason.HTTP_TIMEOUT, Reason.TCP_TIMEOUT})
-"""The only reasons after which a probe tries again."""
 
 
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`reason` is empty when all was well.
-
-    `tcp_ms` and `tls_ms` are the handshakes; `ttfb_ms` and `rtt_ms` run from the ready connection
-    to the first byte and to the end of what is read, so `rtt_ms` is never the smaller one. What did
-    not happen is 0.
+    """`reason` is empty when all was well. `ttfb_ms` and `rtt_ms` run from the ready connection to
+    the first byte and to the end of what is read. What did not happen is 0.
     """
 
     reason: str = ""
@@ -61,21 +55,18 @@ class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Report(NamedTuple):
-    """One probe of an agent, in this process's time."""
-
     check_id: str
     at_ms: int
     result: ProbeResult
 
 
 REPORTS_MAX = 5_000
-"""Half of the checks of an installation, about 1 MB."""
 
 AGENT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A result on its way from an agent. Ages travel between machines, clocks do not."""
+    """Ages travel between machines, clocks do not."""
 
     check_id: Annotated[str, msgspec.Meta(max_length=64)]
     age_ms: Annotated[
@@ -92,8 +83,8 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`session` changes with every start; `number` grows with every batch and identifies repeats.
-    `checks` is the revision of the agent's checks.
+    """`session` changes with every start; `number` identifies repeats. `checks` is the revision of
+    the agent's checks.
     """
 
     region: str
@@ -104,7 +95,7 @@ class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentOrders(msgspec.Struct, frozen=True):
-    """When to report again, and the checks to probe, or None when the agent has them."""
+    """`checks` None when the agent has them."""
 
     report_every_s: float
     revision: str
@@ -112,10 +103,8 @@ class AgentOrders(msgspec.Struct, frozen=True):
 
 
 class CheckEvent(msgspec.Struct, frozen=True):
-    """A row of the event log: a probe of an agent, or (`scope` overall) what all come to.
-
-    Where greenroom's own agent stands in for all regions its probes are the overall rows. `region`
-    is a code, or Global for those.
+    """`scope`: agent or overall. `region` is a code, or Global for greenroom's own agent in place
+    of all regions.
     """
 
     at_ms: int

@@ -1,4 +1,4 @@
-"""What all records share: msgspec's, and native ones in the compiled wheel."""
+"""What msgspec's records and native ones of the compiled wheel share."""
 
 from typing import Any, TypeVar
 

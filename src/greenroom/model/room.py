@@ -34,13 +34,11 @@ LANGUAGES = tuple(
 
 
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
-"""Operators' actions write these fields; other changes keep them."""
+"""Other changes keep them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CookieAttributes:
-    """`auto` follows always_use_https."""
-
     samesite: str = spec(
         "SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict")
     )
@@ -49,10 +47,8 @@ class CookieAttributes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Raises InvalidConfig with every problem.
-
-    Names, bounds and defaults are as published by Cloudflare, but for the minimum of the two
-    limits: 200 there, 1 here.
+    """Raises InvalidConfig with every problem. Bounds and defaults as published by Cloudflare, but
+    for the minimum of the two limits: 200 there, 1 here.
     """
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
@@ -371,11 +367,9 @@ class Room:
         form=FormSpec("more", "Shared table of the line, for very large rooms"),
     )
     sessions_ended_ms: int = 0
-    """Last time an operator ended all sessions; 0: never. Not a setting
-    (`configuration.ended_sessions`).
-    """
+    """0: never. Not a setting."""
     let_in: int = 0
-    """How far an operator raised both limits until `let_in_until_ms`. Not a setting."""
+    """Raises both limits until `let_in_until_ms`. Not a setting."""
     let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -389,12 +383,10 @@ class Room:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The main one first."""
         return (Route(self.host, self.path), *self.additional_routes)
 
     @property
     def cookie_name(self) -> str:
-        """`__cfwaitingroom`, then the suffix."""
         return f"__cfwaitingroom_{self.cookie_suffix}" if self.cookie_suffix else "__cfwaitingroom"
 
     @property
@@ -403,12 +395,10 @@ class Room:
 
     @property
     def check_in_max_s(self) -> int:
-        """Longest time between two check-ins that a ledger expects, in seconds."""
         return CHECK_IN_S if self.line_table else self.refresh_max_seconds
 
     @property
     def renewal_age_ms(self) -> int:
-        """q of the admission protocol: a session renewed less than this ago is not renewed again."""
         return min(5_000, max(1_000, self.session_ms // 60))
 
 
@@ -463,9 +453,7 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
 
 
 def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
-    """Why Cloudflare refuses these limits together, and so the API, `apply` and the dashboard; empty
-    when it does not. In files they are a note: files always could have them.
-    """
+    """Empty when Cloudflare allows these limits together. In files it is a note."""
     if new_users_per_minute <= total_active_users:
         return ""
     return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"

@@ -9,23 +9,21 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import Spec, check_value, plain_type, spec, specs
 
 EXPRESSION_MAX = 4096
-"""Characters, as published."""
 
 RULES_MAX = 200
-"""Per room: every enabled one may be evaluated for every request."""
+"""Every enabled one may be evaluated for every request."""
 
 LIST_ITEMS_MAX = 100_000
-"""Per list: about 20 MB while compiled."""
+"""About 20 MB while compiled."""
 
 ITEM_MAX = 255
-"""Characters: a host name with its wildcard."""
 
 BYPASS = "bypass_waiting_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Raises InvalidConfig for anything but the expression's own syntax."""
+    """Does not check the expression's syntax."""
 
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("version; it increases with every change", "1", read_only=True)
@@ -51,13 +49,12 @@ class Rule:
 
 
 def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Leaves the expression's syntax to core.rules; `pointer` ends with a dot."""
     return _field_problems(Rule, values, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleList:
-    """Expressions reach it as `$name`. The store keeps items apart (ListItem), and `items` empty."""
+    """The store keeps items apart (ListItem), and `items` empty."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
@@ -78,8 +75,6 @@ class RuleList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
-    """core.rules.lists checks that it is of the list's kind."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     value: str = spec("address, network, host name or number, as text", low=1, high=ITEM_MAX)
     comment: str = spec("a note for operators", "", high=500)
@@ -94,7 +89,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """One room's rules in order; its id is the room's."""
+    """Its id is the room's."""
 
     id: str = spec("the room's id", "", read_only=True)
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
@@ -110,12 +105,10 @@ def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Pr
 
 
 def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Does not check that it is of the list's kind."""
     return _field_problems(ListItem, values, pointer)
 
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
-    """Leaves the items to core.rules.lists; `pointer` ends with a dot."""
     return _field_problems(
         RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer
     )
@@ -135,7 +128,7 @@ def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> li
 
 @cache
 def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
-    """(name, plain type, Spec, required) of every field: cached, because lists are long."""
+    """Cached, because lists are long."""
     rules = specs(record)
     return tuple(
         (

@@ -11,13 +11,10 @@ PAGES_MAX = 100
 """Each is computed every ten seconds while it is viewed."""
 
 NAMES_MAX = 200
-"""Rooms, or health checks, of one page; `*` is all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings:
-    """An entry of `[[status_pages]]`."""
-
     path: str = spec(
         "path of the page on the status listener",
         "/",
@@ -55,7 +52,7 @@ class PageSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class StatusPage(PageSettings):
-    """A page in the configuration store. Raises InvalidConfig with every problem."""
+    """Raises InvalidConfig with every problem."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
 
@@ -81,7 +78,6 @@ def page_problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def name_problems(pointer: str, names: Any) -> list[Problem]:
-    """Leaves the list's length unchecked."""
     listed = names if isinstance(names, (list, tuple)) else ()
     return [
         Problem(

@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 
 class TicketKey(NamedTuple):
-    """`seals_from_ms`: when it begins to seal. `opens_until_ms`: when it stops opening tickets;
-    None while it is the newest.
-    """
+    """`opens_until_ms` None while it is the newest."""
 
     id: str
     made_ms: int

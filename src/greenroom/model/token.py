@@ -7,20 +7,15 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import check_value, plain_type, spec, specs
 
 SCOPES = ("read", "edit", "analytics", "probe")
-"""Look at everything but analytics; change it (includes looking); query analytics; report as a
-probe agent.
-"""
 
 TOKEN_PREFIX = "grt_"  # noqa: S105  # says to people and secret scanners what it is
-"""Before 256 random bits in URL-safe base64: a plain SHA-256 is enough to keep."""
+"""256 random bits follow: a plain SHA-256 is enough to keep."""
 
 ZONES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """Raises InvalidConfig with every problem."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is for", low=1, high=200, one_line=True)
     scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))

@@ -1,7 +1,5 @@
-"""One visit: the arrival, the ticket, the visitor's standing, and what a held visitor is told.
-
-Made for every request, so these are msgspec structs (about 0.1 us each; free of cycles, so that the
-garbage collector ignores them). Times are whole milliseconds of Unix time (`_ms`).
+"""One visit: arrival, ticket, standing, and what a held visitor is told. Made for every request, so
+these are msgspec structs without cycles. Times are Unix milliseconds.
 """
 
 from enum import IntEnum
@@ -11,26 +9,21 @@ import msgspec
 from greenroom.model.arrival_kind import HeaderSigns
 
 TIE_BITS = 12
-"""Low bits of a key that break ties at random; a key is exact in double precision until 2039."""
+"""A key is exact in double precision until 2039."""
 
 TICKET_ID_BYTES = 12
-"""96 random bits: a collision among 10^12 tickets is less likely than 10^-4."""
+"""A collision among 10^12 tickets is less likely than 10^-4."""
 
 PLACE_KEPT_MS = 300_000
-"""After the last check-in of a waiting ticket (as published by Cloudflare)."""
 
 CHANGES = ("slower", "faster", "stale")
-"""Why an estimate changed much: busier than expected, faster line, nothing new heard for a while.
-"""
+"""Busier than expected, faster line, nothing new reported for a while."""
 
 
 RAY_BYTES = 7
-"""Random bytes of the ray at which a process begins to count."""
 
 RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-"""Multiplying by this odd number (2^64 / golden ratio) is one to one and spreads consecutive
-numbers.
-"""
+"""An odd number (2^64 / golden ratio): one to one, and spreads consecutive numbers."""
 
 
 def make_key(arrival_ms: int, tie: int) -> int:
@@ -44,17 +37,9 @@ def arrival_ms_of(key: int) -> int:
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
     """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
-
-    `host` is lower case without port or trailing dot; `path` is canonical and percent-encoded
-    (`request.canonical`); `query` is what stands behind `?`, without it; header names are lower case;
-    `client` is the visitor's real address after trusted proxies; `scheme` is "http" or "https" as
-    the visitor saw it. The rest is read by bypass rules only: `target` is the request target as it
-    was sent (empty: not kept), `server` the address and port of the listener (port 0: unknown),
-    `ray` a number that no other request has (0: none was given). `readings` is empty, but for a
-    path that programs may read differently: then it is every path that one may read
-    (`request.path_readings`), `path` first, and `otherwise` is a `request.canonical.Target` or `Refusal`
-    that counts where they do not lead to the same room and rules; None: then the room of any
-    reading counts.
+    `host` is lower case without port; header names are lower case; `client` is the visitor's
+    address behind trusted proxies. For rules only: `target` as sent, `server` (port 0: unknown),
+    `ray` (0: none). `readings` and `otherwise` as in `request.canonical.Target`.
     """
 
     method: str
@@ -87,9 +72,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ray_id(self) -> str:
-        """`ray` as 16 uniformly distributed hexadecimal digits (requests can be sampled by one); or
-        empty.
-        """
+        """16 uniformly distributed hexadecimal digits; or empty."""
         return f"{self.ray * RAY_SPREAD & RAY_MASK:016x}" if self.ray else ""
 
     def header(self, name: bytes) -> bytes | None:
@@ -102,7 +85,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         return None
 
     def values(self, name: bytes) -> tuple[bytes, ...]:
-        """`name` is lower case; in the order sent."""
+        """`name` is lower case."""
         if self.facts is None:
             return tuple([value for key, value in self.headers if key == name])
         value = self.facts.get(name)
@@ -114,12 +97,9 @@ NO_HOME = bytes(HOME_BYTES)
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
-    """What the cookie carries, sealed.
-
-    `accepted_ms` is 0 while waiting. `checked_ms`: last admission attempt or session renewal that
-    counted; `refresh_ms`: the interval after it that the visitor was told to keep. `home`: the data
-    center that keeps the session (decision.data_centers), NO_HOME while waiting and where there is
-    only one.
+    """What the cookie carries, sealed. `accepted_ms` is 0 while waiting. `checked_ms`: last
+    admission attempt or session renewal that counted; `refresh_ms`: the interval to keep after it.
+    `home`: of the session; NO_HOME while waiting.
     """
 
     id: bytes
@@ -138,9 +118,8 @@ class Standing(IntEnum):
 
 
 class Estimate(msgspec.Struct, frozen=True, gc=False):
-    """Quartiles of the seconds until admission; equal for FIFO at times.
-
-    `most_s`: the 95th percentile; 0: unknown. `change`: why the estimate changed, one of CHANGES.
+    """Quartiles of the seconds until admission. `most_s`: the 95th percentile; 0: unknown.
+    `change`: one of CHANGES.
     """
 
     p25_s: float
@@ -151,15 +130,10 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """A ledger's answer to one operation.
-
-    `expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms`: the renewal that the
-    ledger knows (goes into the ticket as checked_ms). For WAITING: `refresh_ms` is the assigned
-    interval, `attempted_ms` the last attempt that counted, `ahead` people in line before this
-    visitor, `waiting` people in line altogether, `position` = ahead + 1 when in line. `estimate`
-    None means unknown, and the page says so. `storage_failed`: no visitor is let in because it
-    could not be written down. `called`: in front, so that the next permit is this visitor's, or one
-    of the next.
+    """`expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms` goes into the ticket
+    as checked_ms. For WAITING: `attempted_ms` is the last attempt that counted, `position` = ahead
+    + 1 when in line. `estimate` None: unknown. `storage_failed`: nobody is admitted because it
+    could not be written. `called`: one of the next permits is this visitor's.
     """
 
     standing: Standing
@@ -176,8 +150,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """Everything a held visitor may be told; pages.variables derives the published variables."""
-
     now_ms: int
     method: str
     last_updated_ms: int

@@ -11,28 +11,25 @@ from greenroom.model.room import SESSION_LONGEST, Room
 from greenroom.model.route import HOST
 
 ACCOUNT_ID = "67726565656e726f6f6d000000000001"
-"""The one account of an installation: clients want an account id in their URLs."""
 
 LIMIT_FLOOR = 200
-"""Least value of a room's two limits, as published by Cloudflare; a zone may lower it."""
+"""As published by Cloudflare; a zone may lower it."""
 
 SESSION_MAX = 30
-"""Minutes, as published by Cloudflare; a zone may raise it."""
+"""As published by Cloudflare; a zone may raise it."""
 
 PROXIES_MAX = 100
 
 NO_ORIGIN = "http://origin.invalid"
-"""Stands for a zone's origin that cannot be used: a name without an address (RFC 6761), so that no
-other origin gets its requests.
+"""A name without an address (RFC 6761), so that no other origin gets the requests of a zone whose
+origin cannot be used.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """Raises InvalidConfig with every problem.
-
-    Only the length of the origin's URL and address is checked here; the code that connects checks
-    their form.
+    """Raises InvalidConfig with every problem. Of the origin's URL only the length is checked
+    here.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -121,7 +118,6 @@ class Zone:
 
 
 def in_zone(room: Room, zone: Zone) -> Room:
-    """The room as processes compile it: with what its zone adds."""
     if zone.paused and not room.suspended:
         room = replace(room, suspended=True)
     if zone.case_insensitive_paths and not room.case_insensitive_paths:
@@ -130,7 +126,6 @@ def in_zone(room: Room, zone: Zone) -> Room:
 
 
 def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """`pointer` ends with a dot."""
     problems = []
     for item in fields(Zone):
         at = f"{pointer}{item.name}"

@@ -27,18 +27,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """`total_s` covers everything: names, connections, redirects and the whole body."""
+    """`total_s` covers names, connections, redirects and the whole body."""
 
     total_s: float = 10.0
     connect_s: float = 5.0
     body_max: int = 65_536
-    """Bytes of the answer's body; the rest stays unread."""
     redirects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
-    """The body is never decompressed, so a compressed bomb stays as small as it was sent."""
+    """The body is never decompressed."""
 
     status: int
     headers: Mapping[str, str]
@@ -53,9 +52,8 @@ USER_AGENT = "greenroom"
 async def exchange(
     guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None
 ) -> OutboundAnswer:
-    """Follows as many redirects as the limits allow, each judged like the first request.
-
-    Raises OutboundRefused when the settings forbid it, OutboundFailed without a usable answer.
+    """Redirects are judged like the first request. Raises OutboundRefused, or OutboundFailed
+    without a usable answer.
     """
     target = read_target(request.url)
     try:
@@ -144,7 +142,7 @@ async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]
 def _redirected(
     request: Request, status: int, before: OutboundTarget, after: OutboundTarget
 ) -> Request:
-    """As browsers do. Headers for the first server are not sent to another one."""
+    """Headers for the first server are not sent to another one."""
     headers = request.headers
     if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):
         headers = tuple(pair for pair in headers if pair[0].lower() in ("content-type", "accept"))

@@ -1,7 +1,5 @@
-"""Guards connections: resolves a name, judges every address, and connects to a judged one.
-
-Nothing is resolved twice, so DNS rebinding gains nothing. It is a network backend of httpcore: code
-built on it cannot connect past it, including redirects.
+"""Resolves a name once, judges every address, and connects to a judged one: DNS rebinding gains
+nothing. A network backend of httpcore, so code built on it cannot connect past it.
 """
 
 import asyncio
@@ -24,23 +22,20 @@ from greenroom.outbound.policy import (
 )
 
 ADDRESSES_MAX = 8
-"""Tried in the order of the resolver."""
 
 RESOLVE_S = 10.0
-"""Limit for the resolver when the caller sets none."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""(host, port) -> addresses as text, best first. Raises OSError (socket.gaierror)."""
+"""Best first. Raises OSError (socket.gaierror)."""
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    """The hosts file, then DNS."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(sockaddr[0]) for _, _, _, _, sockaddr in found))
 
 
 class Guard:
-    """`policy` may be replaced while in use and applies from then on."""
+    """`policy` may be replaced while in use."""
 
     def __init__(
         self,
@@ -48,14 +43,14 @@ class Guard:
         resolve: Resolve = resolve_by_system,
         listening: Listening = tuple,
     ) -> None:
-        """`listening` gives greenroom's own listeners, which are always refused."""
+        """`listening`: greenroom's own listeners, which are always refused."""
         self.policy = policy
         self._resolve = resolve
         self._listening = listening
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Allowed addresses. Raises OutboundRefused when there are only others, OSError
-        (socket.gaierror) when there are none.
+        """Raises OutboundRefused when there are only forbidden ones, OSError (socket.gaierror) when
+        there are none.
         """
         reason = host_problem(host)
         if reason:
@@ -85,7 +80,6 @@ class Guard:
         return list(dict.fromkeys(allowed))
 
     async def check(self, target: OutboundTarget) -> list[str]:
-        """Judges scheme and port, then the addresses."""
         reason = self.policy.target_problem(target)
         if reason:
             raise OutboundRefused(f"{target.host}: {reason}")
@@ -93,7 +87,7 @@ class Guard:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Tries allowed addresses in order; `reached` is the one that answered."""
+    """`reached` is the address that answered."""
 
     def __init__(self, guard: Guard, *, outside: bool = False) -> None:
         """`outside`: public addresses only, because a redirect of a public server leads here."""
@@ -142,17 +136,14 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def tls_context(authorities: str = "") -> ssl.SSLContext:
-    """TLS 1.2 and later, with this machine's authorities or those of this PEM text.
-
-    Raises ssl.SSLError or ValueError when it is not PEM.
-    """
+    """TLS 1.2 and later. `authorities`: PEM text. Raises ssl.SSLError or ValueError."""
     context = ssl.create_default_context(cadata=authorities or None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def reason_of(error: BaseException) -> str:
-    """A short reason, never with the URL, which may be a secret."""
+    """Never with the URL, which may be a secret."""
     if isinstance(error, (OutboundRefused, OutboundFailed)):
         return str(error)
     named = _REASONS.get(type(error))

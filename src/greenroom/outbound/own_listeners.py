@@ -30,7 +30,6 @@ def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether both paths lead to the same existing file."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -39,7 +38,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=ADDRESSES_REMEMBERED)
 def is_this_machine(address: str) -> bool:
-    """Packets to it stay on this machine: a socket can be bound to it here."""
+    """A socket can be bound to it here."""
     read = read_address(address)
     if read is None or read.is_loopback or read.is_unspecified:
         return read is not None

@@ -12,10 +12,8 @@ REDIRECTS = 3
 
 
 async def fetch_picture(guard: Guard, url: str, bytes_max: int) -> str:
-    """As a `data:` URL; `model.branding` checks that the bytes match their type.
-
-    Raises OutboundRefused when the settings forbid the address, OutboundFailed without a picture of
-    at most `bytes_max`.
+    """As a `data:` URL. Raises OutboundRefused, or OutboundFailed without a picture of at most
+    `bytes_max`.
     """
     limits = RequestLimits(total_s=TOTAL_S, body_max=bytes_max, redirects=REDIRECTS)
     answer = await exchange(guard, Request("GET", url, (("Accept", ", ".join(TYPES)),)), limits)

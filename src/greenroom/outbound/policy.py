@@ -1,9 +1,6 @@
-"""Which URLs and addresses greenroom may connect to. Pure: resolved addresses are arguments.
-
-An address is judged by where its packets go: an IPv6 address that carries an IPv4 address (mapped,
-compatible, NAT64, 6to4) is judged as that IPv4 address. A host is judged as written: forms that
-programs read differently (`2130706433`, `0x7f.1`, `0177.0.0.1`) are refused before anything is
-resolved.
+"""Which URLs and addresses greenroom may connect to. An IPv6 address that carries an IPv4 address
+(mapped, compatible, NAT64, 6to4) is judged as that one. Hosts that programs read differently
+(`2130706433`, `0x7f.1`, `0177.0.0.1`) are refused before anything is resolved.
 """
 
 import re
@@ -15,7 +12,6 @@ from urllib.parse import SplitResult, urlsplit
 from greenroom.errors import GreenroomError, InvalidConfig, Problem
 
 URL_MAX = 2_048
-"""The longest webhook address of a chat service has about 300."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -33,7 +29,7 @@ NEVER = (
     "ff00::/8",
     "::/128",
 )
-"""No setting allows these: link-local, cloud metadata, and what is no single machine."""
+"""Link-local, cloud metadata, and what is no single machine."""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -44,22 +40,20 @@ PRIVATE = (
     "::1/128",
     "fc00::/7",
 )
-"""Where an operator's own servers usually are."""
 
 
 class OutboundRefused(GreenroomError):
-    """The settings forbid this request; nothing was sent."""
+    """Nothing was sent."""
 
 
 class OutboundFailed(GreenroomError):
-    """An allowed request had no usable answer. The message omits the path, perhaps a secret."""
+    """The message omits the path, perhaps a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundPolicy:
-    """Public addresses are allowed; `allowed` adds other networks, `denied` takes networks away.
-
-    Raises InvalidConfig with every problem.
+    """`allowed` adds networks to the public addresses, `denied` takes away. Raises InvalidConfig
+    with every problem.
     """
 
     schemes: tuple[str, ...] = ("https", "http")
@@ -67,7 +61,6 @@ class OutboundPolicy:
     """Empty allows every port."""
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    """Takes precedence over `allowed`."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -93,7 +86,6 @@ class OutboundPolicy:
             raise InvalidConfig(problems)
 
     def address_problem(self, address: IpAddress) -> str:
-        """Why nothing may be sent to this address, or empty."""
         found = unwrapped(address)
         if any(each in network for network in _networks(self.denied) for each in (address, found)):
             return f"{found} is in a network that the settings deny"
@@ -102,7 +94,6 @@ class OutboundPolicy:
         return f"{found} is not a public address, and the settings do not allow it"
 
     def target_problem(self, target: "OutboundTarget") -> str:
-        """Why this target is refused for every address of its name, or empty."""
         if target.scheme not in self.schemes:
             return f"the scheme must be {' or '.join(self.schemes)}, not {target.scheme}"
         if self.ports and target.port not in self.ports:
@@ -112,7 +103,7 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutboundTarget:
-    """`host` is in lower case, without the brackets of IPv6; `path` includes the query."""
+    """`host`: without the brackets of IPv6; `path` includes the query."""
 
     scheme: str
     host: str
@@ -121,7 +112,6 @@ class OutboundTarget:
 
     @property
     def address(self) -> IpAddress | None:
-        """The address, when the host is one."""
         return read_address(self.host)
 
     @property
@@ -130,7 +120,6 @@ class OutboundTarget:
 
     @property
     def authority(self) -> str:
-        """The Host header; omits the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -167,7 +156,7 @@ def _read_host(parts: SplitResult) -> str:
 
 
 def host_problem(host: str, *, bracketed: bool = False) -> str:
-    """Why a host cannot be used as written, or empty. IPv6 addresses come without brackets."""
+    """IPv6 addresses come without brackets."""
     if bracketed or ":" in host:
         return (
             ""
@@ -186,7 +175,7 @@ def host_problem(host: str, *, bracketed: bool = False) -> str:
 
 
 def read_address(text: str) -> IpAddress | None:
-    """An address in its usual form; None otherwise, also with a zone index (`%eth0`)."""
+    """None also with a zone index (`%eth0`)."""
     if "%" in text:
         return None
     try:
@@ -196,7 +185,7 @@ def read_address(text: str) -> IpAddress | None:
 
 
 def unwrapped(address: IpAddress) -> IpAddress:
-    """The IPv4 address inside an IPv6 one that packets would reach, or the address itself."""
+    """The IPv4 address inside an IPv6 one that packets would reach."""
     if isinstance(address, IPv4Address):
         return address
     for network, shift in _CARRIERS:
@@ -206,17 +195,13 @@ def unwrapped(address: IpAddress) -> IpAddress:
 
 
 def is_outside(address: str) -> bool:
-    """Whether an address (as text) is on the public Internet."""
     read = read_address(address)
     return read is not None and is_public(unwrapped(read))
 
 
 def outside_only(addresses: Sequence[str]) -> list[str]:
-    """Public addresses only, for redirects of a public server. Raises OutboundRefused when there
-    are none.
-
-    The settings may allow private addresses for the first request; otherwise the public server's
-    owner would choose which internal server is called, and for what.
+    """For redirects: the owner of a public server must not choose which internal server is called.
+    Raises OutboundRefused.
     """
     found = [address for address in addresses if is_outside(address)]
     if not found:
@@ -227,7 +212,7 @@ def outside_only(addresses: Sequence[str]) -> list[str]:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether it is on the public Internet; apply `unwrapped` first."""
+    """Apply `unwrapped` first."""
     if isinstance(address, IPv6Address):
         return (
             address in _GLOBAL_UNICAST
@@ -266,7 +251,6 @@ _CARRIERS = (
     (IPv6Network("2002::/16"), 80),
 )
 _NOT_CARRIED = frozenset({0, 1})
-"""`::` and `::1` are addresses of their own."""
 
 
 def _network(written: object) -> Network | None:

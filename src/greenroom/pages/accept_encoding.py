@@ -2,10 +2,9 @@ import re
 from functools import lru_cache
 
 HEADER_MAX = 256
-"""Bytes: browsers name four or five codings."""
 
 HEADERS_REMEMBERED = 1_024
-"""Half a megabyte; browsers send a dozen different ones."""
+"""Half a megabyte."""
 
 _GZIP = re.compile(
     rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)",
@@ -14,9 +13,7 @@ _GZIP = re.compile(
 
 
 def takes_gzip(header: bytes | None) -> bool:
-    """Named and not refused by `q=0`. A `*` does not count: programs that never unpack anything
-    send it.
-    """
+    """A `*` does not count: programs that never unpack anything send it."""
     return header is not None and _named(header[:HEADER_MAX])
 
 

@@ -4,10 +4,9 @@ from functools import lru_cache
 from greenroom.pages.language import available
 
 HEADER_MAX = 256
-"""Bytes: browsers send a dozen languages at most."""
 
 HEADERS_REMEMBERED = 2_048
-"""About 1 MB; a site's visitors bring some hundred."""
+"""About 1 MB."""
 
 ASKED_MAX = 16
 
@@ -15,7 +14,7 @@ KNOWN_AS = {
     "no": "nb-NO", "nn": "nb-NO", "fil": "tl-PH", "iw": "he-IL", "in": "id-ID", "sh": "sr-BA",
     "zh-hant": "zh-TW", "zh-hk": "zh-TW", "zh-mo": "zh-TW",
 }  # fmt: skip
-"""Tags that mean one of our languages although they begin differently."""
+"""Tags of our languages that begin differently."""
 
 _ITEM = re.compile(
     r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?"
@@ -23,7 +22,7 @@ _ITEM = re.compile(
 
 
 def asked_for(header: bytes) -> str:
-    """Returns our best language, or empty; ignores what cannot be read."""
+    """Empty when none is ours."""
     return _asked_for(header[:HEADER_MAX])
 
 

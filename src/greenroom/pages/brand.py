@@ -1,9 +1,6 @@
-"""A site's branding on the built-in page: texts for HTML and JSON, and the style of its accent
-colour.
-
-The page has a light and a dark ground. Text in the accent colour, and the ground's colour on the
-accent (a button under the pointer), must have a contrast of 4.5 on both (WCAG AA). An accent that
-falls short is mixed with black or white, a hundredth at a time.
+"""A site's branding on the built-in page. Text in the accent colour, and the ground's colour on it,
+must have a contrast of 4.5 on the light and the dark ground (WCAG AA); an accent that falls short
+is mixed with black or white.
 """
 
 from html import escape
@@ -21,8 +18,8 @@ STEPS = 100
 
 
 class Brand(NamedTuple):
-    """What a room's settings put on its page in one language. Each field but `title` is HTML or CSS,
-    and fills the hole of its name in page.html and alone.html; `title` follows every title as it is.
+    """Each field but `title` is HTML or CSS, and fills the hole of its name in page.html and
+    alone.html.
     """
 
     title: str = ""
@@ -32,7 +29,6 @@ class Brand(NamedTuple):
     accent: str = ""
 
     def title_in(self, json: bool) -> str:
-        """The end of a title, escaped for its place."""
         return msgspec.json.encode(self.title).decode()[1:-1] if json else escape(self.title)
 
     def holes(self) -> dict[str, str]:
@@ -69,7 +65,6 @@ def accent_css(color: str) -> str:
 
 
 def readable(color: str, ground: str) -> str:
-    """Returns the nearest readable shade of this colour, and the ground on it."""
     pole = 0 if luminance(ground) > 0.2 else 255
     for step in range(STEPS + 1):
         mixed = [(channel * (STEPS - step) + pole * step) // STEPS for channel in _channels(color)]
@@ -86,7 +81,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def luminance(color: str) -> float:
-    """Relative luminance of `#rrggbb`."""
     red, green, blue = (
         channel / 255 / 12.92
         if channel / 255 <= 0.04045

@@ -1,8 +1,5 @@
-"""The built-in page: compiled once per language into segments; for one visitor, a copy and a few
-numbers.
-
-The same segments with the same words make the page and the `words` of its updates; the script only
-puts them in place.
+"""The built-in page, compiled once per language into segments. The same segments make the page and
+the `words` of its updates.
 """
 
 import re
@@ -30,7 +27,6 @@ _SPACES_IN_CSS = re.compile(r"\s*([{};,>~]|(?<=[a-z]):(?= ))\s*")
 _SPACES_IN_JS = re.compile(r"\s*([-=+*/<>!&|?:,;{}()\[\]])\s*")
 
 MOMENTS_MAX = 16
-"""Per language: shared pages of one second differ in when to try again, by a second or two."""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -40,10 +36,8 @@ _ICON = (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One view: the one big thing (a slot), the rows below, and the looks (CSS classes).
-
-    `big`: the big thing is a number; `bar`: with the bar; `out`: no place to keep or to leave;
-    `end`: nothing to wait for either.
+    """`big`: the big thing is a number; `out`: no place to keep or to leave; `end`: nothing to wait
+    for either.
     """
 
     hero: str = ""
@@ -65,27 +59,21 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 READS_TABLE = b"+table"
-"""Follows the view's name in an update: this page reads the line table, and checks in rarely."""
 
 FORM_GOES_BEFORE = b"<p id=label"
-"""Where the visitor's form stands."""
 
 SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
-"""Views without a number."""
 
 UNPROVEN = frozenset(("placing", "paused", "prequeue", "shuffle"))
-"""Views of visitors who may not have shown a ticket: their page tests whether the browser keeps
-cookies.
-"""
+"""Their page tests whether the browser keeps cookies."""
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")
 DRAW = ("receipt", "seal", "drawn")
-"""All empty for visitors who take part in no draw."""
 
 
 def view_of(held: Held) -> str:
-    """queue_all beats the event, the event beats the method; a wait without known reason is a line."""
+    """queue_all beats the event, the event beats the method."""
     if held.queue_all:
         return "paused"
     if held.event_prequeueing:
@@ -102,13 +90,11 @@ def view_of(held: Held) -> str:
 
 
 def same_for_all(held: Held) -> bool:
-    """Whether the page has no data of one visitor."""
     return not held.in_line and not held.receipt and view_of(held) in SHARED
 
 
 class BuiltIn:
     def __init__(self, words: Language, brand: Brand = NO_BRAND, table: str = "") -> None:
-        """`table`: where the line table is."""
         slots = slots_of(words)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
@@ -136,11 +122,8 @@ class BuiltIn:
         self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
-        """Returns the page, and a compressed copy (empty: a page for one visitor is not
-        compressed).
-
-        Visitors without a place who come in the same second share it. It has no data of one
-        visitor, so its compressed length reveals nothing.
+        """The page, and a compressed copy (empty for a page of one visitor). Its length reveals
+        nothing, because it has no data of one visitor.
         """
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:
@@ -155,13 +138,10 @@ class BuiltIn:
         return found
 
     def words(self, facts: PageVariables) -> bytes:
-        """JSON object."""
         return self._words[view_of(facts.held)].fill(facts)
 
     def news(self, held: Held, shown: bytes) -> bytes:
-        """Returns JSON for the page's script: what is new, or all words where the view changed;
-        empty when `shown` is no view.
-        """
+        """What is new, or all words where the view changed; empty when `shown` is no view."""
         known = self._news.get(shown)
         if known is None:
             return b""
@@ -179,7 +159,7 @@ def _pieces(
     json: bool = False,
     table: str = "",
 ) -> list[str]:
-    """Source with fixed values put in, as alternating text and names of holes."""
+    """Alternating text and names of holes."""
     layout = LAYOUTS[view]
     pieces: list[str] = [""]
 
@@ -216,7 +196,6 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
 
 
 def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
-    """The same for every visitor who sees this view; not searched for holes."""
     said = {
         name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN
     }
@@ -249,12 +228,10 @@ _PLACE = '{"greenroom":{"position":{place},'
 
 
 def _numbers_json(table: bool) -> str:
-    """The exact place, where the script goes on reading places by itself."""
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
 def _news_json(view: str, words: Language, table: bool) -> str:
-    """For a page that shows this view: only words with numbers in them."""
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
@@ -263,7 +240,6 @@ def _news_json(view: str, words: Language, table: bool) -> str:
 
 
 def _turn_json(view: str, table: bool) -> str:
-    """For a page that shows another view: all words."""
     return f"{_numbers_json(table)}{_words_json(view)}}}}}"
 
 
@@ -276,10 +252,8 @@ def _words_json(view: str) -> str:
 
 @lru_cache(None)
 def source(name: str) -> str:
-    """A minified file of the page.
-
-    Comments stand on lines of their own. Blanks and line breaks around signs that need none go,
-    except in strings; the script ends every statement with a semicolon.
+    """Minified. Comments stand on lines of their own; the script ends every statement with a
+    semicolon.
     """
     text = (resources.files(__package__) / "builtin" / name).read_text("utf-8")
     lines = [
@@ -301,7 +275,6 @@ def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "") -> BuiltIn:
 
 @lru_cache(None)
 def _script(table: bool) -> str:
-    """What reads the line table is in the same scope, at its end."""
     if not table:
         return source("page.js")
     return f"{source('page.js').removesuffix(_SCRIPT_ENDS)};{source('table.js')}{_SCRIPT_ENDS}"
@@ -321,9 +294,7 @@ def _style(brand: Brand) -> str:
 def alone(
     name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND
 ) -> bytes:
-    """A separate page: same look, no script, one link unless `href` is None; `after` follows the
-    lead.
-    """
+    """A separate page without a script; one link unless `href` is None."""
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
@@ -350,7 +321,6 @@ def hash_of(text: str) -> str:
 
 
 def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str:
-    """For every built-in page with this branding. Who may embed one is a setting of its room."""
     return (
         f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src"
         f" 'sha256-{hash_of(_style(brand))}'; connect-src 'self'; worker-src blob:; img-src data:;"

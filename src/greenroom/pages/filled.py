@@ -10,34 +10,29 @@ from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_tr
 
 ReadTexts = Callable[[PageVariables], tuple[bytes, ...]]
 Slots = dict[tuple[str, ...], ReadTexts]
-"""By name; those shown together are read together."""
 
 _IF_EMPTY, _ELSE = {b"": b" hidden"}.get, repeat(b"")
-"""Hides a part of the page whose text is empty."""
 
 LANGUAGES_MAX = 64
-"""More than there are."""
 
 SAID_MAX = 4_096
-"""Per language: more than the minutes of two days."""
 
 FORM_MAX = 1_000
-"""Bytes: longer texts would be moved each time the buffer grows, so they are joined."""
+"""Longer texts are joined: they would be moved each time the buffer grows."""
 
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
 
 
 class Filled:
-    """Segments with holes, filled with the slot's text, or ` hidden` when that is empty.
-
-    The order is computed beforehand, so that filling costs the interpreter no step a hole.
+    """Segments with holes, filled with the slot's text, or ` hidden` when that is empty; the order
+    is computed beforehand.
     """
 
     __slots__ = ("_form", "_hiding", "_pick", "_pieces", "_reads")
 
     def __init__(self, pieces: list[str], slots: Slots) -> None:
-        """`pieces` alternate: fixed text, then the name of a hole, and so on."""
+        """`pieces` alternate: fixed text, then the name of a hole."""
         holes = pieces[1::2]
         shown = {name.removesuffix("_hidden") for name in holes}
         needed = {names: read for names, read in slots.items() if not shown.isdisjoint(names)}
@@ -75,7 +70,7 @@ def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
 
 
 def slots_of(words: Language) -> Slots:
-    """Every text is safe in HTML, attributes and JSON (Language refuses others)."""
+    """Every text is safe in HTML, attributes and JSON."""
     unknown = words.unknown.encode()
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
@@ -117,8 +112,6 @@ def slots_of(words: Language) -> Slots:
 
 
 def _clock_in(words: Language) -> Callable[[int], bytes]:
-    """Unix seconds as `time` elements show them, without the beginning."""
-
     def clock(unix_s: int) -> bytes:
         said = iso_second(unix_s)
         return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()
@@ -128,12 +121,7 @@ def _clock_in(words: Language) -> Callable[[int], bytes]:
 
 @lru_cache(LANGUAGES_MAX)
 def numbers_in(words: Language) -> Callable[[int], bytes]:
-    """Small numbers are kept ready; larger ones join the thousands and the last three digits, which
-    no language joins.
-
-    A list, because neighbours in line need different numbers: a lookup is two places of memory, in
-    an ordered cache ten.
-    """
+    """A list, because neighbours in line need different numbers."""
     small = [b""] * THOUSAND_FROM
     thousands = lru_cache(SAID_MAX)(lambda count: words.number(count * THOUSAND)[:-3].encode())
     ends = [words.number(THOUSAND_FROM + end)[-3:].encode() for end in range(THOUSAND)]

@@ -1,8 +1,5 @@
-"""Form replay on a waiting page: the form is kept with the page, or must be sent again.
-
-Without a script there is a button. A refresh would be a GET and lose the form, so such a page has
-none: its script sends the form when it is the visitor's turn, and on an operator's own page
-whenever that would have refreshed.
+"""Form replay on a waiting page. A refresh would be a GET and lose the form, so such a page has
+none: its script, or a button, sends the form.
 """
 
 from html import escape
@@ -12,19 +9,16 @@ from greenroom.pages.language import Language
 from greenroom.request.form_replay import FormField, KeptForm
 
 FORM_HTML_MAX = 128 * 1024
-"""Bytes: an escaped sign takes up to six times its place, and the page is in memory until it has
-been read.
-"""
+"""An escaped sign takes up to six times its place."""
 
 FORM_ID = "greenroom-form"
-"""For an operator's own style sheet."""
 
 _AT_ITS_TIME = '<script>setTimeout(()=>HTMLFormElement.prototype.submit.call(document.getElementById("%s")),%d)</script>'
 
 
 def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[bytes, bool]:
-    """Returns the HTML for the built-in page, and whether the form is kept. `end`: the page does
-    not update itself, so it has a button.
+    """The HTML, and whether the form is kept. `end`: the page does not update itself, so it has a
+    button.
     """
     around = f"<style>{source('form.css')}</style>%s<script>{source('form.js')}</script>"
     if (fields := _fields(form)) is None:
@@ -38,9 +32,7 @@ def form_on_page(form: KeptForm | None, words: Language, end: bool) -> tuple[byt
 
 
 def policy_with_form(policy: bytes, kept: bool) -> bytes:
-    """The policy of a page with `form_on_page`.
-
-    Browsers hold every redirect after a form to form-action, and an application may lead on to a
+    """Browsers hold every redirect after a form to form-action, and an application may lead on to a
     payment at another site.
     """
     script, style = hash_of(source("form.js")).encode(), hash_of(source("form.css")).encode()
@@ -51,7 +43,6 @@ def policy_with_form(policy: bytes, kept: bool) -> bytes:
 
 
 def form_on_own_page(form: KeptForm | None, words: Language, next_try_s: int) -> tuple[bytes, bool]:
-    """For the end of an operator's own page."""
     if (fields := _fields(form)) is None:
         return f'<p id="{FORM_ID}">{words.labels["form_lost"]}</p>'.encode(), False
     said = f'<form id="{FORM_ID}" {_how(form)}><p>{words.labels["form_kept"]}</p>'
@@ -63,7 +54,6 @@ def form_on_own_page(form: KeptForm | None, words: Language, next_try_s: int) ->
 
 
 def at_the_end(page: bytes, block: bytes) -> bytes:
-    """Inserts the block before the end of the body."""
     at = page.lower().rfind(b"</body")
     return page + block if at < 0 else page[:at] + block + page[at:]
 
@@ -76,7 +66,7 @@ def _how(form: KeptForm | None) -> str:
 
 
 def _fields(form: KeptForm | None) -> str | None:
-    """Hidden fields as HTML; None when there is no form, or too much of it."""
+    """None when there is no form, or too much of it."""
     if form is None:
         return None
     fields = "".join([(_file if field.file else _text)(field) for field in form.fields])
@@ -92,6 +82,6 @@ def _file(field: FormField) -> str:
 
 
 def _escaped(text: str) -> str:
-    """For an attribute in quotes. HTML parsers make LF of CRLF, unless it is spelled."""
+    """HTML parsers make LF of CRLF, unless it is spelled."""
     said = escape(text)
     return said.replace("\r", "&#13;").replace("\n", "&#10;") if "\n" in said else said

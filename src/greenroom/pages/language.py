@@ -8,11 +8,9 @@ from importlib import resources
 from typing import Any
 
 FALLBACK = "en-US"
-"""For languages without a file."""
 
 HOUR, DAY = 60, 1_440
 COARSE_MINUTES = 5
-"""From one hour on waits are shown in steps of five minutes."""
 
 SLIGHTEST = 1_000
 
@@ -52,7 +50,7 @@ PLURALS: dict[str, Callable[[int], str]] = {
     "romanian": lambda n: "one" if n == 1 else "few" if n == 0 or 1 <= n % 100 <= 19 else "many",
     "arabic": _arabic,
 }
-"""Which form of a counted word a whole number from 1 on takes (CLDR)."""
+"""CLDR, for whole numbers from 1 on."""
 
 GROUPINGS: dict[str, Callable[[int], str]] = {
     "thousands": lambda n: f"{n:,}",
@@ -64,7 +62,6 @@ GROUPINGS: dict[str, Callable[[int], str]] = {
 """1,234,567; 1234 but 12,345; 12,34,567. The language's own sign replaces the comma."""
 
 VIEWS = ("fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "full", "closed")
-"""Each has its own words."""
 
 
 def available() -> tuple[str, ...]:
@@ -80,15 +77,12 @@ def available() -> tuple[str, ...]:
 
 @lru_cache(64)
 def language(tag: str) -> "Language":
-    """FALLBACK if the tag has no file."""
     known = tag if tag in available() else FALLBACK
     source = (resources.files(__package__) / "languages" / f"{known}.toml").read_text("utf-8")
     return Language(tomllib.loads(source))
 
 
 class Language:
-    """Its texts need no escaping in HTML, attributes or JSON."""
-
     def __init__(self, words: dict[str, Any]) -> None:
         """Raises ValueError when a text contains a character that would have to be escaped."""
         _refuse_markup(words)
@@ -110,7 +104,6 @@ class Language:
         self._plural = PLURALS[words["plural"]]
 
     def number(self, number: int) -> str:
-        """`1,234`, in the digits of the language."""
         said = self._grouped(number).replace(",", self._thousands)
         return said.translate(self._digits) if self._own_digits else said
 
@@ -146,7 +139,7 @@ class Language:
         )
 
     def at_least(self, minutes: int) -> str:
-        """`at least 12 minutes`; for 0, as for an unknown estimate."""
+        """Also for an unknown estimate."""
         return (
             str(self._time["at_least"]).format(time=self.time(minutes))
             if 0 < minutes <= DAY

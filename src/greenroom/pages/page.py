@@ -1,4 +1,4 @@
-"""A room's page: compiled when the configuration changes, then a few microseconds each."""
+"""A room's page, compiled when the configuration changes."""
 
 from functools import lru_cache
 
@@ -37,7 +37,7 @@ UNCACHEABLE = (
     (b"Cache-Control", b"private, no-store"),
     (b"Vary", b"Accept, Cookie, Greenroom-Update"),
 )
-"""Every answer belongs to one visitor and one moment; the three headers decide which."""
+"""Every answer belongs to one visitor and one moment."""
 
 _COMMON = (*UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), (b"X-Content-Type-Options", b"nosniff"))
 _POLICY = b"Content-Security-Policy"
@@ -51,10 +51,8 @@ BUILT_IN_HEADERS = AnswerHeaders(
     (b"Referrer-Policy", b"same-origin"),
     (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode()),
 )
-"""For the built-in page, the farewell and origin errors."""
 
 CUSTOM_HEADERS = AnswerHeaders(_HTML, *_COMMON)
-"""A custom page loads and embeds what its author wants; greenroom only says who may embed it."""
 
 ORIGIN_ERRORS = {502: "unreachable", 503: "busy", 504: "slow"}
 
@@ -70,7 +68,6 @@ class Page:
     )  # fmt: skip
 
     def __init__(self, room: Room, template: Template | None, language: str) -> None:
-        """`template`: the room's, compiled; None for the built-in page."""
         self.language = language
         self._room = room
         brand = self.brand = brand_of(room, language)
@@ -94,7 +91,6 @@ class Page:
         self._packed_headers = _packed(self.html_headers)
 
     def speaking(self, accept_language: bytes | None) -> "Page":
-        """The same page unless the room follows this header and we speak another language."""
         known = self._asked.get(accept_language)
         return known if known is not None else self._answering(accept_language)
 
@@ -127,13 +123,9 @@ class Page:
         )
 
     def same_for_all(self, held: Held) -> bool:
-        """Whether visitors without a place who come in the same second, and try again in as many,
-        see the same.
-        """
         return self._template is None and same_for_all(held)
 
     def shown(self, held: Held, accept_encoding: bytes | None) -> tuple[AnswerHeaders, bytes]:
-        """Compressed when both sides can."""
         if self._template:
             return self.html_headers, self._template.render(facts_of(held))
         page, packed = self._built_in.html(held)
@@ -144,9 +136,8 @@ class Page:
         )
 
     def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
-        """Returns headers, body, and whether the form is kept: then the page must not refresh.
-
-        Never compressed: what a visitor has sent would stand beside secrets of the application.
+        """Returns whether the form is kept: then the page must not refresh. Never compressed: what
+        a visitor has sent would stand beside secrets of the application.
         """
         words = words_of(self.language)
         if self._template:
@@ -157,15 +148,10 @@ class Page:
         return _with_form(self.html_headers, kept), before + block + mark + after, kept
 
     def update(self, held: Held, shown: bytes) -> bytes:
-        """Answers a page's own update: what is new for the view `shown`; `json` for any other
-        value.
-        """
+        """`shown`: a view, or `json`."""
         return self._built_in.news(held, shown) or self.json(held)
 
     def json(self, held: Held) -> bytes:
-        """`{"cfWaitingRoom": {...}, "greenroom": {...}}`: exactly what is published, and our own
-        beside it.
-        """
         facts = facts_of(held)
         shown = _encode({"cfWaitingRoom": published(facts), "greenroom": ours(facts)})
         return b'%b,"words":%b}}' % (shown[:-2], self._built_in.words(facts))
@@ -185,7 +171,6 @@ def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
-    """Adds a request header on which the answer depends."""
     return AnswerHeaders(
         *[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs]
     )
@@ -197,7 +182,6 @@ def _packed(headers: AnswerHeaders) -> AnswerHeaders:
 
 
 def _framed(headers: AnswerHeaders, room: Room) -> AnswerHeaders:
-    """Only the sites that the room names may show it in a frame."""
     return _framed_by(headers, room.frame_ancestors or "'none'")
 
 
@@ -224,7 +208,7 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
 
 
 def compile_page(room: Room) -> Page:
-    """A template that cannot be used (template_problems) gives the built-in page, never an error."""
+    """A template that cannot be used gives the built-in page."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     own = template if isinstance(template, Template) else None
     return Page(room, own, room.default_template_language)
@@ -238,19 +222,15 @@ def _table_of(room: Room) -> str:
 
 
 def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
-    """For a visitor without JavaScript who left the line. Send it with `Page.farewell_headers` and
-    no Refresh.
-    """
+    """Without Refresh."""
     return alone("left", language, href="?", brand=brand)
 
 
 def origin_error_page(
     status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND
 ) -> bytes:
-    """For an admitted visitor whose origin is unreachable (502), busy (503) or too slow (504).
-
-    Send it with `headers_of(brand)`, and Refresh only when `repeatable`: a request that may have
-    acted is not sent again by itself, and the page says so.
+    """Send it with Refresh only when `repeatable`: a request that may have acted is not sent
+    again.
     """
     name = ORIGIN_ERRORS[status]
     href, after = ("", "again") if repeatable else (None, "by_hand")

@@ -1,7 +1,5 @@
-"""Previews: the waiting page as visitors in different states would see it.
-
-The API uses the published parameters (`PreviewState`); the dashboard a state's name
-(`SHOWN_STATES`).
+"""The waiting page as visitors in different states would see it: `PreviewState` has the published
+parameters, `SHOWN_STATES` are the dashboard's.
 """
 
 import re
@@ -19,22 +17,20 @@ from greenroom.pages.page import Page
 EVENTS = ("none", "prequeueing", "started")
 EVENT_LASTS_MS = 3_600_000
 QUARTER, THREE_QUARTERS = 0.415, 2.0
-"""Of the median: ln(3/4) / ln(1/2) and ln(1/4) / ln(1/2), as the published formula of random rooms
-has it.
-"""
+"""Of the median, by the published formula of random rooms."""
 
 POSITION, WAITING = 42, 120
 
 THEMES = ("light", "dark")
 
 SANDBOX = "sandbox allow-scripts"
-"""A template is foreign code: it must not act with the rights of the operator who looks at it."""
+"""A template must not act with the rights of the operator who looks at it."""
 
 _PREFERS = re.compile(rb"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
 _BOTH_SCHEMES = re.compile(rb"(color-scheme\s*:\s*)light dark", re.IGNORECASE)
 _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 ALWAYS, NEVER = b"(min-width:0)", b"(max-width:0)"
-"""Media queries that hold on every screen, and on none."""
+"""Media queries."""
 
 
 class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +89,6 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
 class ShownState(NamedTuple):
     label: str
     held: Callable[[int], Held]
-    """From Unix milliseconds."""
 
 
 def _of(changes: Mapping[str, Any] | None = None, **state: Any) -> Callable[[int], Held]:
@@ -123,28 +118,21 @@ SHOWN_STATES: Mapping[str, ShownState] = {
     "storage": ShownState("Storage failure", _of({"storage_failed": True})),
     "origin": ShownState("Your application is unhealthy", _of({"origin_unhealthy": True})),
 }
-"""In the order in which they are offered."""
 
 
 def still(held: Held) -> Held:
-    """Without updates: a preview has nothing to ask."""
     return replace(held, next_try_s=0)
 
 
 def in_theme(page: bytes, theme: str) -> bytes:
-    """Decides the media queries for color schemes ("light" or "dark").
-
-    Browsers tell a sandboxed frame the system's theme only.
-    """
+    """Browsers tell a sandboxed frame the system's theme only."""
     wanted = theme.encode()
     decided = _PREFERS.sub(lambda found: ALWAYS if found[1].lower() == wanted else NEVER, page)
     return _BOTH_SCHEMES.sub(rb"\g<1>" + wanted, decided)
 
 
 def preview_policy(page: Page, shown: bytes) -> str:
-    """The page's own policy, in a sandbox without the dashboard's origin. It names the style by its
-    hash, which `in_theme` has changed.
-    """
+    """It names the style by its hash, which `in_theme` has changed."""
     own = [] if page.custom else page.html_headers.pairs
     parts = [
         part.strip()

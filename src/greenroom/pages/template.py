@@ -1,9 +1,6 @@
-"""Custom pages: Mustache over a flat table of variables, compiled once; rendering can neither fail
-nor run long.
-
-No partials, blocks or dotted names. Every value is a boolean, a number or a string, so a section is
-shown at most once, nothing can be called, no attribute of any object can be reached, and a page is
-never longer than its source plus one value for each tag.
+"""Custom pages: Mustache over a flat table of variables, compiled once. No partials, blocks or
+dotted names; values are booleans, numbers or strings, so nothing can be called and rendering can
+neither fail nor run long.
 """
 
 import html
@@ -23,7 +20,7 @@ DEPTH_MAX = 16
 """Rendering recurses once per nested section."""
 
 NAME_MAX = 100
-"""Characters; the longest published one has 28. A longer one is a tag that was never closed."""
+"""A longer one is a tag that was never closed."""
 
 PROBLEMS_MAX = 20
 """More would bury the first."""
@@ -59,24 +56,19 @@ _Node = str | _Shown | _Section
 
 
 class Template:
-    """Make one with `parse`."""
-
     __slots__ = ("_nodes",)
 
     def __init__(self, nodes: list[_Node]) -> None:
         self._nodes = nodes
 
     def render(self, facts: PageVariables) -> bytes:
-        """UTF-8."""
         shown: list[str] = []
         _render(self._nodes, facts, shown)
         return "".join(shown).encode()
 
 
 def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Problem]:
-    """Returns the page, or everything wrong with it (at most PROBLEMS_MAX), with lines counted from
-    1.
-    """
+    """The page, or everything wrong with it (at most PROBLEMS_MAX); lines count from 1."""
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
@@ -95,7 +87,6 @@ def parse(source: str, pointer: str = "custom_page_html") -> Template | list[Pro
 
 
 def template_problems(source: str, pointer: str) -> list[Problem]:
-    """An empty source is the built-in page."""
     found = parse(source, pointer)
     return [] if isinstance(found, Template) else found
 
@@ -112,7 +103,7 @@ def _render(nodes: list[_Node], facts: PageVariables, shown: list[str]) -> None:
 
 
 def _literal(value: Value) -> str:
-    """Bare literals, because real templates put variables into scripts: `true`, `false`, `10`."""
+    """Real templates put variables into scripts: `true`, `false`, `10`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -127,9 +118,7 @@ class _Open:
 
 
 class _Parser:
-    """One pass; every character is looked at a bounded number of times, so hostile sources stay
-    linear.
-    """
+    """One pass, linear also for hostile sources."""
 
     def __init__(self, source: str, pointer: str) -> None:
         self.source = source
@@ -161,7 +150,6 @@ class _Parser:
             self.problems.append(Problem(self.pointer, reason, section.line))
 
     def _tag(self, start: int) -> bool:
-        """False when the tag has no end to go on from."""
         inside = start + len(self._left)
         sign = self.source[inside : inside + 1]
         closing = _CLOSERS.get(sign, "") + self._right
@@ -185,7 +173,7 @@ class _Parser:
         return True
 
     def _standalone(self, text: str, after: int) -> tuple[str, int]:
-        """A tag alone on its line takes the whole line with it, as Mustache says."""
+        """Takes the whole line with it, as Mustache says."""
         clear = text.rstrip(" \t")
         begins = clear.endswith("\n") or (
             not clear and (self._position == 0 or self.source[self._position - 1] == "\n")
@@ -247,7 +235,7 @@ class _Parser:
             self.nodes.append(_Shown(variable, escaped))
 
     def _variable(self, name: str) -> Variable | None:
-        """An unknown name is empty, as Mustache says; `.` is the value of the nearest section."""
+        """An unknown name is empty, as Mustache says."""
         if name == ".":
             shown = [
                 section.name

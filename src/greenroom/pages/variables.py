@@ -1,8 +1,5 @@
-"""Variables of a held visitor's page and JSON: the published ones, and extensions, one row each.
-
-Seconds are rounded to the millisecond and then UP to whole minutes, so no visitor is promised less
-than the estimate; no wait is 0 minutes. Infinite and NaN estimates count as unknown, negative ones
-as 0.
+"""Variables of a held visitor's page and JSON, one row each. Seconds are rounded UP to whole
+minutes, so no visitor is promised less than the estimate. Infinite and NaN estimates are unknown.
 """
 
 import math
@@ -17,28 +14,22 @@ import msgspec
 from greenroom.model.visit import Estimate, Held
 
 WAIT_MINUTES_MAX = 525_600
-"""A year: a runaway estimate must not print hundreds of digits."""
+"""A year."""
 
 WAIT_MAX_S = WAIT_MINUTES_MAX * 60
 
 LAST_S = 253_402_300_799
-"""The end of 9999: later years do not have four digits."""
+"""The end of 9999."""
 
 SECONDS_KEPT = 4_096
-"""Everybody who waits was last updated within the last minute or so."""
 
 PROGRESS_MAX = 99
-"""Only being let in completes the bar."""
 
 Value = bool | int | str
 
 
 class PageVariables(msgspec.Struct, frozen=True, gc=False):
-    """Computed once for one held visitor; minutes are rounded as the module says.
-
-    `p25`, `p50` and `p75` are 0 unless random, as published; `low`, `high` and `most` hold for
-    every method.
-    """
+    """`p25`, `p50` and `p75` are 0 unless random, as published."""
 
     held: Held
     known: bool
@@ -51,12 +42,10 @@ class PageVariables(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def low(self) -> int:
-        """Minutes; first quartile."""
         return _minutes(self.held.estimate.p25_s) if self.known and self.held.estimate else 0
 
     @property
     def high(self) -> int:
-        """Minutes; third quartile."""
         return _minutes(self.held.estimate.p75_s) if self.known and self.held.estimate else 0
 
     @property
@@ -82,12 +71,12 @@ class Variable:
 
     @property
     def template_name(self) -> str:
-        """Flat, with our prefix, because dotted lookups are refused."""
+        """Dotted lookups are refused."""
         return f"greenroom{self.name[0].upper()}{self.name[1:]}"
 
 
 def facts_of(held: Held) -> PageVariables:
-    """Under queue_all the wait is unknown, even with an estimate."""
+    """Under queue_all the wait is unknown."""
     estimate = usable_estimate(held) if held.estimate is not None else None
     minutes = most = start = end = 0
     progress, change = -1, ""
@@ -108,7 +97,6 @@ def facts_of(held: Held) -> PageVariables:
 
 
 def usable_estimate(held: Held) -> Estimate | None:
-    """None: none given, queue_all, or not finite."""
     estimate = held.estimate
     if (
         estimate is None
@@ -121,14 +109,13 @@ def usable_estimate(held: Held) -> Estimate | None:
 
 
 def _progress(waited_s: float, remaining_s: float) -> int:
-    """Both at least 0."""
     whole_s = waited_s + remaining_s
     percent = int(100 * waited_s / whole_s) if whole_s else PROGRESS_MAX
     return percent if percent < PROGRESS_MAX else PROGRESS_MAX
 
 
 def chance_per_try(held: Held) -> float:
-    """For one try in a random room, from the median wait; 0: unknown."""
+    """For one try in a random room; 0: unknown."""
     estimate = usable_estimate(held)
     if estimate is None or held.refresh_s <= 0:
         return 0.0
@@ -142,18 +129,17 @@ def _minutes(seconds: float) -> int:
 
 
 def iso(unix_ms: int) -> str:
-    """ISO 8601 with milliseconds and Z."""
     return f"{iso_second(unix_ms // 1000)}.{unix_ms % 1000:03d}Z"
 
 
 @lru_cache(SECONDS_KEPT)
 def iso_second(unix_s: int) -> str:
-    """ISO 8601 without a zone; times outside 1970 to 9999 are clamped."""
+    """Times outside 1970 to 9999 are clamped."""
     return datetime.fromtimestamp(min(max(unix_s, 0), LAST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def in_english(minutes: int) -> str:
-    """`0 minutes`, `1 minute`, `2 hours and 5 minutes`: the *Formatted variables, always English."""
+    """The *Formatted variables, always English."""
     hours, rest = divmod(minutes, 60)
     if not hours:
         return _counted(rest, "minute")
@@ -336,7 +322,6 @@ VARIABLES: tuple[Variable, ...] = (
         template_only=True,
     ),
 )
-"""In the published order."""
 
 EXTENSIONS: tuple[Variable, ...] = (
     _V(
@@ -440,7 +425,6 @@ EXTENSIONS: tuple[Variable, ...] = (
         "admissions are stopped, because the origin is unhealthy",
     ),
 )
-"""In JSON in a sibling object `greenroom`; templates use `template_name`."""
 
 TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
     row.template_name: row for row in EXTENSIONS
@@ -451,10 +435,8 @@ _OURS = tuple((row.name, row.read) for row in EXTENSIONS)
 
 
 def published(facts: PageVariables) -> dict[str, Value]:
-    """`cfWaitingRoom`: exactly the published names, in the published order."""
     return {name: read(facts) for name, read in _PUBLISHED}
 
 
 def ours(facts: PageVariables) -> dict[str, Value]:
-    """`greenroom`."""
     return {name: read(facts) for name, read in _OURS}

@@ -1,8 +1,5 @@
-"""Whose request it is: everything of a question but the target.
-
-A browser fetches a page and its parts with the same headers and ticket, so what such a question
-means is computed once, and cached. The gateway finds it by its bytes
-(`gateway.wire.question_heads`).
+"""Whose request it is: everything of a question but the target. A browser fetches a page and its
+parts with the same headers, so what such a question means is cached.
 """
 
 import msgspec
@@ -16,7 +13,7 @@ from greenroom.request.path_readings import PathPolicy, read_target
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):
-    """One visitor behind one proxy; valid while what it was made with is in use."""
+    """Valid while what it was made with is in use."""
 
     arrival: Arrival  # one of its requests
     dialect: Dialect
@@ -27,9 +24,7 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
     own_cookies: frozenset[bytes]
 
     def request(self, raw: bytes) -> Arrival | None:
-        """None where this target is not canonical, or too long: then the question is read as a
-        whole.
-        """
+        """None where the question must be read as a whole."""
         if len(raw) > self.limits.url_bytes:
             return None
         target = read_target(raw, self.paths)

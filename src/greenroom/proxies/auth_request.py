@@ -1,9 +1,6 @@
 """nginx auth_request: the question's answer is yes or no; a second request, which names the
-verdict, fetches the page.
-
-nginx passes on neither body nor most headers of a refused question, so the verdict is kept for a
-moment under an unguessable id (`VerdictStore`). The second request renders it, takes no second
-place and spends no permit.
+verdict, fetches the page. nginx passes on neither body nor most headers of a refused question, so
+the verdict is kept for a moment (`VerdictStore`).
 """
 
 from greenroom.proxies.dialect import Dialect, from_headers

@@ -1,9 +1,5 @@
-"""What a dialect is: how a proxy says which request it asks about, and how it is told the verdict.
-
-A proxy asks with a request of its own (the question), which carries the visitor's headers. The
-dialect reads from it what the visitor sent (`Asked`) and words the verdict as an answer that the
-proxy understands. Only the configured proxies may ask, because any other client could choose these
-headers.
+"""How a proxy says which request it asks about, and how it is told the verdict. Only the configured
+proxies may ask, because any other client could choose these headers.
 """
 
 from collections.abc import Callable
@@ -21,22 +17,17 @@ PASS = b"Greenroom-Pass"
 
 
 class Asked(NamedTuple):
-    """What the visitor sent, according to the proxy."""
-
     method: bytes
     target: bytes
     host: bytes
 
 
 ReadQuestion = Callable[[Arrival], Asked | Refusal]
-"""What a question asks about, or why it cannot be understood."""
 
 
 class Dialect(NamedTuple):
-    """One way of asking, at `path`; with `whole_path` the visitor's target follows it.
-
-    `own` are headers of the question (lower case) that are not as the visitor sent them, Host among
-    them. `target_header` holds the visitor's target; empty: none does.
+    """`whole_path`: the visitor's target follows `path`. `own`: headers of the question that are
+    not as the visitor sent them. `target_header` empty: none holds the target.
     """
 
     name: str
@@ -52,8 +43,6 @@ class Dialect(NamedTuple):
 
 
 def from_headers(method: bytes, target: bytes, host: bytes) -> ReadQuestion:
-    """Names are lower case."""
-
     def read(question: Arrival) -> Asked | Refusal:
         facts = question.facts
         if facts is not None:  # as nearly always: no header comes twice
@@ -74,12 +63,8 @@ NOT_CANONICAL = Refusal(400, "the path is not in its canonical form")
 
 
 def forwarded_as_sent(arrival: Arrival) -> Arrival | Refusal:
-    """Returns the arrival as it is judged where it goes on unchanged, or a refusal where it could
-    be read as another path.
-
-    The gateway can forward the canonical path; another proxy forwards what the visitor sent.
-    Escapes may be spelled freely, but some servers resolve dot segments, and doubled slashes and
-    session ids must lead to the same room in any reading.
+    """A refusal where the path could be read as another: the gateway can forward the canonical
+    path, another proxy forwards what the visitor sent.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
     if sent[:1] == b"/" and (
@@ -99,9 +84,7 @@ _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", 
 def forward_answer(
     set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b""
 ) -> Answer:
-    """Tells the proxy to forward. `cookies` are those for the application, `removes` see `Dialect`.
-
-    `pass_cookie` is for a proxy that verifies passes: a Set-Cookie value in the header
+    """`cookies`: for the application. `pass_cookie`: a Set-Cookie value in the header
     Greenroom-Pass.
     """
     seen = ((b"Cookie", cookies),) if cookies else ((removes, b"cookie"),) if removes else ()
@@ -111,8 +94,8 @@ def forward_answer(
 
 
 def held_answer(answer: Answer, status_for: tuple[tuple[range, int], ...]) -> Answer:
-    """Replaces statuses that this proxy would take for something else (a yes, a broken service), by
-    `status_for`; the original is then in `Greenroom-Status`.
+    """Replaces statuses that this proxy would take for something else; the original is in
+    `Greenroom-Status`.
     """
     for statuses, status in status_for:
         if answer.status in statuses:

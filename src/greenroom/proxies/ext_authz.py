@@ -1,6 +1,4 @@
-"""Envoy's HTTP ext_authz: the question has the visitor's method, host and headers, and the
-visitor's target behind a prefix.
-"""
+"""Envoy's HTTP ext_authz: the visitor's target follows a prefix."""
 
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import Asked, Dialect

@@ -1,5 +1,5 @@
-"""Forward-auth: the proxy asks with a GET; method, scheme, host and URI of the visitor are in
-X-Forwarded-* (Traefik, Caddy).
+"""Forward-auth (Traefik, Caddy): a GET with the visitor's method, scheme, host and URI in
+X-Forwarded-*.
 """
 
 from greenroom.proxies.dialect import Dialect, from_headers

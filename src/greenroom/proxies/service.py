@@ -1,8 +1,4 @@
-"""Answers the questions of proxies: reads the visitor's request from the question, has it decided,
-words the verdict.
-
-It is a receiver of the built-in gateway, like the decision service itself: the gateway reads and
-writes HTTP, this decides what a question means. Every answer is given from here, so nothing is ever
+"""Answers the questions of proxies, as a receiver of the built-in gateway. Nothing is ever
 forwarded on this listener. After any error, the answer is not one that a proxy takes for a yes.
 """
 
@@ -34,7 +30,6 @@ from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.request.canonical import Refusal
 
 SENDERS_REMEMBERED = 256
-"""Addresses of trusted proxies."""
 
 _PLAIN = AnswerHeaders(
     (b"Content-Type", b"text/plain; charset=utf-8"),
@@ -49,7 +44,6 @@ _NO_DIALECT = Refusal(404, "there is no way of asking at this path")
 
 
 def cookies_of(asked: Arrival) -> bytes:
-    """Every cookie of the visitor, as one header."""
     facts = asked.facts
     return facts.get(b"cookie", b"") if facts is not None else b"; ".join(asked.values(b"cookie"))
 
@@ -59,7 +53,7 @@ def refusal_answer(refusal: Refusal) -> Answer:
 
 
 class ProxyQuestions:
-    """The receiver behind `decide`. `policy` and `limits` may be replaced at any time."""
+    """`policy` and `limits` may be replaced at any time."""
 
     own_cookies: frozenset[bytes] = frozenset()
 
@@ -96,8 +90,8 @@ class ProxyQuestions:
         later: Callable[[Verdict], None],
         late: object = None,  # noqa: ARG002 - proxies do not wait
     ) -> Verdict | None:
-        """Returns the answer, or None and calls `later` with it; `question.client` is the other end
-        of the connection. Never raises.
+        """None: `later` is called; `question.client` is the other end of the connection. Never
+        raises.
         """
         try:
             if isinstance(asker := question.asker, Asker):
@@ -113,7 +107,6 @@ class ProxyQuestions:
             return OUTAGE
 
     def sender(self, address: str) -> Sender | None:
-        """None when the proxy is not trusted."""
         sender = self._senders.get(address)
         if sender is None:
             sender = Sender(
@@ -144,8 +137,6 @@ class ProxyQuestions:
         later: Callable[[Verdict], None],
         forward: AnswerHeaders | None = None,
     ) -> Answer | None:
-        """`forward`: the headers of a yes, where they are known."""
-
         def worded(verdict: Verdict) -> Answer:
             try:
                 if forward is not None and type(verdict) is Forward and not verdict.pass_cookie:
@@ -159,7 +150,7 @@ class ProxyQuestions:
         return None if verdict is None else worded(verdict)
 
     def asker(self, question: Arrival, header: bytes) -> Asker | None:
-        """For `again` with other values of this header; None where more than the target differs."""
+        """None where more than this header differs."""
         dialect, sender = dialect_of(question.target), self.sender(question.client)
         if (
             dialect is None
@@ -180,9 +171,7 @@ class ProxyQuestions:
         )
 
     def again(self, asker: Asker, target: bytes, address: str) -> Arrival | None:
-        """The same visitor's request for another target, from the same address; None where the
-        question must be read as a whole.
-        """
+        """None where the question must be read as a whole."""
         if self._senders.get(address) is not asker.sender or self.limits is not asker.limits:
             return None  # a reload has replaced what it was made with
         return asker.request(target) if self.decisions.own_cookies is asker.own_cookies else None
@@ -190,7 +179,6 @@ class ProxyQuestions:
     def _visitor_request(
         self, dialect: Dialect, question: Arrival, sender: Sender
     ) -> Arrival | Refusal:
-        """The question's checked lines, without those that are the proxy's."""
         asked = dialect.read(question)
         if isinstance(asked, Refusal):
             return asked
@@ -210,7 +198,6 @@ class ProxyQuestions:
     def visitor_request(
         self, asked: Asked, lines: CheckedLines, sender: Sender
     ) -> Arrival | Refusal:
-        """Judged as strictly as if the visitor had sent it here."""
         if sender.named(asked.host).policy is None:
             return Refusal(403, "this proxy is not trusted for this host")
         arrival = arrival_of(

@@ -8,16 +8,12 @@ from greenroom.proxies.forward_auth import FORWARD_AUTH
 DIALECTS: tuple[Dialect, ...] = (FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ)
 
 SPOE_PAGE_PATH = "/spoe/page"
-"""Where HAProxy fetches the page of a verdict that it was given over SPOE; there is no question
-over HTTP.
-"""
 
 
 _BY_TARGET = {dialect.path.encode(): dialect for dialect in DIALECTS}
 
 
 def dialect_of(target: bytes) -> Dialect | None:
-    """The dialect of a question with this raw target."""
     known = _BY_TARGET.get(target)
     if known is not None:
         return known

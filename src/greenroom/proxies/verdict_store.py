@@ -1,5 +1,5 @@
-"""Verdicts that wait for the moment between two requests of a proxy: the question, and the fetching
-of the page.
+"""Verdicts that wait between two requests of a proxy: the question, and the fetching of the
+page.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,8 @@ from greenroom.model.visit import Arrival
 from greenroom.request.admissible import UPDATE_HEADER
 
 KEPT_S = 10.0
-"""How long a verdict is kept: the proxy fetches the page at once."""
 
 KEPT_MAX = 4_096
-"""Verdicts kept at once, the oldest gives way: a page is fetched within milliseconds, so this is
-for thousands of pages a second.
-"""
 
 ID_BYTES = 16
 
@@ -25,12 +21,9 @@ _RENDERED = frozenset(
     b" sec-fetch-dest sec-fetch-mode sec-purpose sec-websocket-key upgrade user-agent x-moz"
     b" x-purpose x-requested-with".split()
 ) | {UPDATE_HEADER}
-"""Headers that rendering may read (`request.admissible` does); the others are not kept."""
 
 VALUE_MAX = 1_024
-"""Longer values are cut, and of longer paths nothing is kept: no honest Accept header has them, and
-they would fill the memory.
-"""
+"""No honest Accept header is longer."""
 
 
 class VerdictStore:
@@ -45,7 +38,6 @@ class VerdictStore:
         return len(self._kept)
 
     def keep(self, verdict: Verdict, arrival: Arrival) -> bytes:
-        """Keeps it; the id."""
         now_s = self._now_s()
         while self._kept:
             oldest = next(iter(self._kept))
@@ -57,9 +49,7 @@ class VerdictStore:
         return name
 
     def page(self, name: bytes) -> Answer:
-        """What this verdict looks like; a page that tries again by itself when it is not kept (any
-        more).
-        """
+        """A page that tries again by itself when the verdict is not kept."""
         until_s, verdict, arrival = self._kept.pop(name, (0.0, OUTAGE, None))
         if arrival is None or until_s <= self._now_s() or isinstance(verdict, Forward):
             return OUTAGE
@@ -67,7 +57,6 @@ class VerdictStore:
 
 
 def _small(arrival: Arrival) -> Arrival:
-    """As much of it as `render` reads."""
     headers = tuple(
         [(name, value[:VALUE_MAX]) for name, value in arrival.headers if name in _RENDERED]
     )

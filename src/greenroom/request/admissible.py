@@ -37,7 +37,6 @@ from greenroom.model.arrival_kind import ArrivalKind, HeaderSigns
 from greenroom.model.visit import Arrival
 
 UPDATE_HEADER = b"greenroom-update"
-"""Sent by the built-in page's own update requests; never forwarded to an origin."""
 
 PREVIEW_AGENTS = (
     b"facebookexternalhit", b"facebot", b"twitterbot", b"linkedinbot", b"slackbot",
@@ -47,9 +46,7 @@ PREVIEW_AGENTS = (
     b"bluesky cardyb", b"tumblr/", b"mattermost", b"rocket.chat", b"zulip", b"synapse",
     b"linkpreview", b"link preview", b"urlpreview", b"google-pagerenderer",
 )  # fmt: skip
-"""User agents that fetch a link to show a card of it, in lower case (iMessage and Signal borrow
-these names).
-"""
+"""In lower case; iMessage and Signal borrow these names."""
 
 CRAWLER_AGENTS = (
     b"googlebot", b"google-inspectiontool", b"googleother", b"adsbot-google", b"bingbot", b"slurp",
@@ -59,26 +56,20 @@ CRAWLER_AGENTS = (
     b"amazonbot", b"bytespider", b"meta-externalagent", b"ia_archiver", b"archive.org_bot",
     b"mojeekbot", b"exabot",
 )  # fmt: skip
-"""User agents that index pages, in lower case. Not verified: an impostor gets a 503 and no more."""
+"""In lower case, not verified: an impostor gets a 503 and no more."""
 
 ASSETS = frozenset(
     "avi avif bmp css eot flac gif ico jpeg jpg js m3u8 m4a m4v map mjs mov mp3 mp4 mpd ogg opus"
     " otf png svg ts ttf wasm wav weba webm webmanifest webp woff woff2".split()
 )
-"""File extensions of page parts. Documents that a window shows by themselves (pdf, txt, xml, json)
-are not here.
-"""
+"""Documents that a window shows by themselves (pdf, txt, xml, json) are not here."""
 
 DATA = frozenset(("json", "txt", "xml"))
-"""File extensions that programs fetch by name: sitemaps, security.txt, feeds, manifests."""
 
 AGENT_MAX = 256
-"""Bytes of a User-Agent that are read: real ones are shorter, and the cache must stay small."""
 
 AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
-"""Cached verdicts on User-Agents and Accept headers, about 1 MB each: a site's visitors bring some
-hundred.
-"""
+"""About 1 MB each."""
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
 _FRAMES = frozenset((b"frame", b"iframe", b"embed", b"object", b"fencedframe"))
@@ -99,7 +90,6 @@ DOCUMENT, PROGRAM, UPDATE = ArrivalKind.DOCUMENT, ArrivalKind.PROGRAM, ArrivalKi
 
 
 def signs_of(facts: Mapping[bytes, bytes]) -> HeaderSigns:
-    """Applies the table above as far as it depends on headers only."""
     agent = facts.get(b"user-agent", b"")[:AGENT_MAX]
     otherwise = ArrivalKind.PROGRAM if _PAGE_MARKS.isdisjoint(facts) else ArrivalKind.SCRIPT
     preflight = b"access-control-request-method" in facts
@@ -148,12 +138,10 @@ def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
 
 
 def signs_in(arrival: Arrival) -> HeaderSigns:
-    """The header signs of an arrival; the gateway has them ready for cached lines."""
     return arrival.signs or signs_of(arrival.facts or dict(arrival.headers))
 
 
 def kind_of(arrival: Arrival) -> ArrivalKind:
-    """Applies the table above, row by row."""
     signs = arrival.signs or signs_in(arrival)
     if signs.document:  # as nearly always
         return DOCUMENT
@@ -175,9 +163,7 @@ def kind_of(arrival: Arrival) -> ArrivalKind:
 
 
 def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = False) -> bool:
-    """Whether this arrival without a ticket may begin to wait. `embeddable`: also in a frame on
-    another site.
-    """
+    """`embeddable`: also in a frame on another site."""
     signs = arrival.signs or signs_in(arrival)
     if arrival.method == "HEAD" or (signs.embedded and not embeddable):
         return False
@@ -190,17 +176,12 @@ def may_take_place(arrival: Arrival, json_enabled: bool, embeddable: bool = Fals
 
 
 def shows_page(arrival: Arrival) -> bool:
-    """Whether a held request is answered with the page: a document, or a program that reads (curl,
-    a monitor).
-    """
     kind = kind_of(arrival)
     return kind is DOCUMENT or (kind is PROGRAM and arrival.method in ("GET", "HEAD"))
 
 
 def is_data(arrival: Arrival) -> bool:
-    """Whether a program requests something nobody opens as a page: it would take a page with 200
-    for the file.
-    """
+    """It would take a page with 200 for the file."""
     path = arrival.path
     return (
         path.startswith("/.well-known/") or ("." in path and _extension(path) in DATA)
@@ -208,28 +189,20 @@ def is_data(arrival: Arrival) -> bool:
 
 
 def is_part(arrival: Arrival) -> bool:
-    """Whether part of a page is requested: an image, a style, a script, a font."""
     return arrival.method in ("GET", "HEAD") and kind_of(arrival) is ArrivalKind.PART
 
 
 def is_crawler(arrival: Arrival) -> bool:
-    """Whether the user agent says that it indexes pages: its answer must not look like the page it
-    came for.
-    """
     return signs_in(arrival).crawler
 
 
 def speculative(arrival: Arrival) -> bool:
-    """Whether a browser requests ahead of the visitor (prefetch, prerender, preview): an error
-    answer makes it drop the copy.
-    """
+    """An error answer makes the browser drop the copy."""
     return signs_in(arrival).kind is ArrivalKind.SPECULATION
 
 
 def prefers_json(accept: bytes | None) -> bool:
-    """Whether an Accept header wants JSON (`application/json` or `application/*+json`) at least as
-    much as anything else it names.
-    """
+    """At least as much as anything else it names."""
     return accept is not None and (
         _prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__
     )(accept)
@@ -265,9 +238,7 @@ def _is_preview(agent: bytes) -> bool:
 
 
 def _shows(accept: bytes) -> bool | None:
-    """Whether this Accept header, without Sec-Fetch headers, is of a window; None: it does not
-    say.
-    """
+    """None: it does not say."""
     lower = accept.lower()
     if b"text/html" in lower or b"application/xhtml+xml" in lower:
         return True

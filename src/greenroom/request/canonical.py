@@ -1,14 +1,8 @@
 """Reads a request target into the one canonical form that is matched, gated and forwarded, or
-refuses it.
-
-Theory. A request can bypass a room when greenroom and the origin read one target differently: one
-reads `/open`, the other `/shop`. So there is exactly one form. Targets that every server reads
-alike are normalised: dot segments, doubled slashes, needlessly encoded unreserved characters, the
-case of escapes, characters that no URL may contain raw but browsers send. Targets that servers are
-known to read differently are refused: encoded slashes and backslashes, path parameters, controls,
-bytes that are not UTF-8, text that a second decoding would turn into any of these, `..` behind an
-empty segment. The law: canonical(canonical(x)) == canonical(x), and a target that is already
-canonical is returned unchanged.
+refuses it: a request could bypass a room when greenroom and the origin read it differently. Targets
+that every server reads alike are normalised; those that servers are known to read differently are
+refused. The law: canonical(canonical(x)) == canonical(x), and a canonical target is returned
+unchanged. Tables: docs/explanation/request-canonical-form.md.
 """
 
 import re
@@ -18,29 +12,25 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 TARGET_MAX = 8_192
-"""Longest request target in bytes: the default of nginx and most origins."""
+"""Bytes: the default of nginx and most origins."""
 
 TARGETS_REMEMBERED = 4_096
-"""Cached targets: in a rush visitors request the same pages, and a look-up costs a tenth."""
 
 REMEMBERED_MAX = 512
-"""Longer targets are not cached: clients can make greenroom cache at most 8 MB."""
+"""At most 8 MB."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The status and the reason (safe to show, it repeats no input)."""
+    """The reason is safe to show, it repeats no input."""
 
     status: int
     reason: str
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A canonical target: `path` begins with `/` and is printable ASCII; `query` is as sent; `raw`
-    is both, as the origin gets it.
-
-    `readings` is empty when every program reads the path alike, else every possible reading
-    (`request.path_readings`), `path` first. `otherwise` counts where readings lead to different
-    rooms or rules: the one canonical form, or a refusal. None: then the room of any reading counts.
+    """`raw`: as the origin gets it. `readings`: empty when every program reads the path alike, else
+    every reading, `path` first. `otherwise` counts where readings lead to different rooms or rules:
+    the one canonical form, or a refusal. None: then the room of any reading counts.
     """
 
     path: str
@@ -79,11 +69,7 @@ _MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
 
 
 def canonical_target(raw: bytes) -> Target | Refusal:
-    """The canonical form of an origin-form target (`/path?query`), or a refusal (400, or 414 beyond
-    TARGET_MAX).
-
-    A bare `?` is dropped. The query is passed as sent, or refused for what no URL may contain.
-    """
+    """A refusal is 400, or 414 beyond TARGET_MAX. A bare `?` is dropped."""
     return _remembered(raw) if len(raw) <= REMEMBERED_MAX else _read(raw)
 
 
@@ -107,22 +93,15 @@ _remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
 
 
 def matching_path(path: str) -> str:
-    """A canonical path in the coarser form for comparing prefixes: `%21` and `!` name one page at
-    every origin.
-
-    Punctuation that RFC 3986 lets stand raw (`!$&'()*+,:=@`) is decoded. It is forwarded as sent,
-    because a few origins (such as S3) tell `+` from `%2B`; but a request for `/c%2B%2B` must not
-    bypass a room at `/c++`.
+    """For comparing prefixes: decodes punctuation that RFC 3986 lets stand raw. It is forwarded as
+    sent, because S3 tells `+` from `%2B`; but `/c%2B%2B` must not bypass a room at `/c++`.
     """
     return _MATCHED_ALIKE.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
 def folded_path(path: str) -> str:
-    """Folds the case of a path, as coarsely as any application does.
-
-    Applications differ: `İ` is `i` for some, `K` (the Kelvin sign) is `k`, `ß` is `SS`. What one of
-    them takes for one letter is the same here, so that no spelling gets around a room. Escapes are
-    decoded: `%C3%89` and `%C3%A9` are one letter.
+    """As coarsely as any application: `İ` is `i` for some, `ß` is `SS`. No spelling may get around
+    a room.
     """
     if "%" not in path:
         return path.lower()  # plain ASCII
@@ -153,15 +132,12 @@ def _canonical_path(raw: bytes) -> bytes | Refusal:
 
 
 def normal_escape(found: re.Match[bytes]) -> bytes:
-    """An escape in its one spelling: decoded if not needed, else with upper-case digits."""
     value = int(found[0][1:], 16)
     return bytes((value,)) if value in _UNRESERVED else found[0].upper()
 
 
 def _escape_problem(path: bytes) -> str:
-    """Why an escape may not reach an origin; checked after unreserved characters are decoded, so
-    that none can hide it.
-    """
+    """Checked after unreserved characters are decoded, so that none can hide it."""
     for escape in _ESCAPE.findall(path):
         wrong = _NEVER_ESCAPED.get(int(escape, 16))
         if wrong:
@@ -180,10 +156,8 @@ def _escape_problem(path: bytes) -> str:
 
 
 def _without_dots(path: bytes) -> bytes | Refusal:
-    """Resolves dot segments and merges doubled slashes.
-
-    RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove the
-    one before: refused.
+    """RFC 3986 lets `..` remove an empty segment, servers that merge slashes first let it remove
+    the one before: refused.
     """
     segments = path.split(b"/")[1:]
     kept: list[bytes] = []

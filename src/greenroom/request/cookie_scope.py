@@ -1,9 +1,6 @@
 """Where a room's ticket cookie is valid: the smallest Domain and Path that a browser accepts and
-that cover every route.
-
-One route: its host and its path. Several: the longest common domain suffix and the longest common
-path prefix, as published by Cloudflare. Where a browser would refuse the cookie, or not send it
-back, the scope is widened (Path) or left to the host alone (no Domain attribute).
+that cover every route, as published by Cloudflare. Where a browser would refuse the cookie, or not
+send it back, the scope is widened (Path) or left to the host (no Domain).
 """
 
 import re
@@ -19,17 +16,14 @@ from greenroom.model.route import Route
 T = TypeVar("T")
 
 SCOPES_KEPT = 8_192
-"""Cached scopes: those of all rooms are compared again with every change."""
 
 PATH_MAX = 1024
-"""Browsers ignore a longer Path attribute (RFC 6265bis, 5.6)."""
+"""Browsers ignore a longer one (RFC 6265bis, 5.6)."""
 
 SHARED_SECOND_LEVELS = frozenset(
     "ac co com edu gob gov go gouv gv ltd me mil ne net nhs nom or org plc police sch".split()
 )
-"""Second-level labels under country domains where strangers register names (`co.uk`): browsers
-refuse them.
-"""
+"""`co.uk`: browsers refuse cookies there."""
 
 _ADDRESS = re.compile(r"[0-9.]+")
 _ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
@@ -37,9 +31,7 @@ _ONE_SPELLING = re.compile(r"[A-Za-z0-9._~-]*")
 
 @dataclass(frozen=True, slots=True)
 class CookieScope:
-    """`domain` empty: no Domain attribute, valid for the very host. `problem` tells the operator
-    what that costs.
-    """
+    """`domain` empty: the very host. `problem` tells the operator what that costs."""
 
     domain: str
     path: str
@@ -48,9 +40,7 @@ class CookieScope:
 
 @lru_cache(maxsize=SCOPES_KEPT)
 def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> CookieScope:
-    """The scope of one room's routes (at least one). Cookie paths are case-sensitive, so a
-    case-insensitive room gets `/`.
-    """
+    """Cookie paths are case-sensitive, so a case-insensitive room gets `/`."""
     hosts = list(dict.fromkeys(route.host.removeprefix("*.") for route in routes))
     shared = len(hosts) > 1 or any(route.host.startswith("*.") for route in routes)
     path = "/" if case_insensitive else _common_path([route.path for route in routes])
@@ -68,9 +58,7 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
 
 
 def crosses_sites(room: Room, https: bool) -> bool:
-    """Whether this room's ticket is SameSite=None: then it comes with forms of other sites too.
-    `https`: the visitor's scheme.
-    """
+    """Then it comes with forms of other sites too. `https`: the visitor's scheme."""
     wanted = room.cookie_attributes
     return wanted.samesite == "none" or (
         wanted.samesite == "auto" and https and wanted.secure != "never"
@@ -78,11 +66,7 @@ def crosses_sites(room: Room, https: bool) -> bool:
 
 
 def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
-    """Rooms whose cookies (name, domain, path) overwrite one another, so that a visitor of both
-    loses a place.
-
-    Yields the index of the room, of the first room with this cookie, and the cookie.
-    """
+    """Yields the index of the room, of the first room with this cookie, and the cookie."""
     claims: CookieClaims[int] = CookieClaims()
     for index, room in enumerate(rooms):
         found = claims.holder(room)
@@ -92,20 +76,16 @@ def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
 
 
 class CookieClaims(Generic[T]):
-    """Owners of cookies by name, domain and path."""
-
     __slots__ = ("_taken",)
 
     def __init__(self) -> None:
         self._taken: dict[tuple[str, str, str], T] = {}
 
     def claim(self, owner: T, room: Room) -> None:
-        """Claims the free cookies of a room for `owner`."""
         for cookie in _cookies(room):
             self._taken.setdefault(cookie, owner)
 
     def holder(self, room: Room) -> tuple[T, str] | None:
-        """The owner of a cookie of this room, and the cookie; None when all are free."""
         for cookie in _cookies(room):
             if cookie in self._taken:
                 name, host, path = cookie
@@ -123,7 +103,6 @@ def _cookies(room: Room) -> list[tuple[str, str, str]]:
 
 
 def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
-    """As `clashing`, for people who may know all rooms."""
     return [
         Problem(
             f"rooms[{index}].cookie_suffix",
@@ -134,9 +113,7 @@ def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:
-    """The longest suffix of whole labels, or empty when a browser would refuse it; `shared`:
-    several hosts carry it.
-    """
+    """Empty when a browser would refuse it; `shared`: several hosts carry it."""
     labels = [host.split(".")[::-1] for host in hosts]
     common = _common(labels)
     domain = ".".join(common[::-1])
@@ -150,11 +127,7 @@ def _common_domain(hosts: list[str], shared: bool) -> str:
 
 
 def _common_path(paths: list[str]) -> str:
-    """The longest prefix of whole segments, cut before the first that has more than one spelling.
-
-    Browsers compare the bytes of a Path with the address as written: one may say %c3%a9 or %C3%A9,
-    and `<` becomes %3C in some.
-    """
+    """Cut before the first segment with more than one spelling: browsers compare bytes."""
     segments = _common([path.rstrip("/").split("/") for path in paths])
     plain = next(
         (index for index, segment in enumerate(segments) if not _ONE_SPELLING.fullmatch(segment)),

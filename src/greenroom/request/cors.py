@@ -1,11 +1,6 @@
-"""CORS: from which listed origin a script asks, and whether a request is the preflight that a
-browser sends ahead of it.
-
-A preflight goes past the room (`admission.decide`), so only what a browser would send counts as
-one. The Fetch standard gives it no body, no cookie and no other credentials, so a request that
-brings any of them is not a preflight: it is treated as every other OPTIONS. So is one with a header
-that may tell an application to take it for another method (X-HTTP-Method-Override and its many
-spellings).
+"""CORS: from which listed origin a script asks, and whether a request is a preflight. A preflight
+goes past the room, so only what a browser would send counts as one (Fetch): no body, no cookie, no
+credentials, no header that overrides the method.
 """
 
 from collections.abc import Sequence
@@ -18,19 +13,16 @@ NOT_IN_PREFLIGHTS = frozenset(
     b"authorization content-type cookie proxy-authorization range sec-websocket-key"
     b" transfer-encoding upgrade".split()
 )
-"""A request with any of these headers is no preflight: browsers never send them with one."""
+"""Browsers never send them with a preflight."""
 
 
 def listed_origin(arrival: Arrival, origins: Sequence[str]) -> bytes:
-    """The Origin if listed, byte for byte as browsers write it; else empty, also for several Origin
-    headers.
-    """
+    """Byte for byte as browsers write it; else empty, also for several Origin headers."""
     sent = arrival.values(b"origin")
     return sent[0] if len(sent) == 1 and sent[0].decode("latin-1") in origins else b""
 
 
 def is_preflight(arrival: Arrival, origins: Sequence[str]) -> bool:
-    """Whether a browser asks if a script of one of these origins may send a request."""
     if arrival.method != "OPTIONS" or arrival.target == b"*" or not listed_origin(arrival, origins):
         return False
     names = {name for name, _ in arrival.headers}

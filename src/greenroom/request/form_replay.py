@@ -1,19 +1,7 @@
-"""The form of a visitor who must wait: which one may be kept on the waiting page, and its fields,
-to be sent from there later.
-
-A form is kept when sending it again from our page means exactly what it meant the first time. So
-its sender must be a page of the same origin: repeating the form of another site would make it look
-like one of the application, and defeat its protection against forged requests. And every field must
-come out of a browser's form as it went in:
-
-| not kept | because |
-|---|---|
-| more than FORM_BYTES_MAX or FIELDS_MAX | the waiting page carries it |
-| a file that was chosen | no page can choose one; a field without a file is kept |
-| text that is not UTF-8, a NUL | HTML cannot carry it |
-| CR or LF alone | browsers send CRLF |
-| a field without a name, `_charset_` | browsers leave the first out, and fill in the second |
-| a part with other headers, any other type | what it means is not known |
+"""Which form of a visitor who must wait may be kept on the waiting page. Sending it again must mean
+exactly what it meant the first time: its sender is a page of the same origin, and every field comes
+out of a browser's form as it went in. So not kept are chosen files, text that is not UTF-8, NUL,
+single CR or LF, fields without a name, `_charset_`, and parts with other headers.
 """
 
 import re
@@ -26,12 +14,10 @@ from greenroom.request.admissible import kind_of
 from greenroom.request.same_origin import provably_from_here
 
 FORM_BYTES_MAX = 64 * 1024
-"""Longest kept form: applications' forms have a few kilobytes, and each held visitor's is in memory
-while it is read.
-"""
+"""Each held visitor's form is in memory while it is read."""
 
 FIELDS_MAX = 1_000
-"""What Django accepts. Each field costs some forty bytes of the page."""
+"""What Django accepts."""
 
 URLENCODED, MULTIPART = b"application/x-www-form-urlencoded", b"multipart/form-data"
 
@@ -46,7 +32,7 @@ _PART = re.compile(
 
 
 class FormField(NamedTuple):
-    """One field; `file`: a file field without a chosen file."""
+    """`file`: a file field without a chosen file."""
 
     name: str
     value: str
@@ -54,19 +40,15 @@ class FormField(NamedTuple):
 
 
 class KeptForm(NamedTuple):
-    """Fields in order, and whether to send as multipart."""
-
     fields: tuple[FormField, ...]
     multipart: bool
 
 
 def sent_by_form(arrival: Arrival) -> bool:
-    """Whether a window waits for the answer to a form, which is lost unless it is kept."""
     return arrival.method == "POST" and kind_of(arrival) is ArrivalKind.DOCUMENT
 
 
 def may_keep_form(arrival: Arrival) -> bool:
-    """Whether to read the body of this held request, because `form_of` may find a form in it."""
     if (
         not sent_by_form(arrival)
         or not provably_from_here(arrival)
@@ -77,9 +59,7 @@ def may_keep_form(arrival: Arrival) -> bool:
 
 
 def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
-    """The form in the body of an arrival that may keep it; None when it cannot be sent again
-    exactly.
-    """
+    """None when it cannot be sent again exactly."""
     boundary = _encoding(arrival)
     if boundary is None or len(body) > FORM_BYTES_MAX:
         return None
@@ -104,7 +84,7 @@ def form_of(arrival: Arrival, body: bytes) -> KeptForm | None:
 
 
 def _encoding(arrival: Arrival) -> bytes | None:
-    """The multipart boundary, empty for an urlencoded form; None for anything else."""
+    """Empty for an urlencoded form; None for anything else."""
     kind, _, rest = (arrival.header(b"content-type") or b"").partition(b";")
     kind = kind.strip().lower()
     if kind == URLENCODED:
@@ -124,9 +104,7 @@ def _pairs(body: bytes) -> _Found | None:
 
 
 def _parts(body: bytes, boundary: bytes) -> _Found | None:
-    """The parts of a multipart body as browsers write it, without a preamble; None for any
-    other.
-    """
+    """None for a body that is not written as browsers do."""
     line = b"\r\n--" + boundary
     first, *parts = (b"\r\n" + body).split(line, FIELDS_MAX + 2)
     if first or not parts or parts.pop() not in (b"--", b"--\r\n"):

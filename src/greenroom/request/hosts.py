@@ -1,6 +1,4 @@
-"""The hosts a configuration names. Requests for any other are not for this site: the sender chose
-Host to get around the rooms.
-"""
+"""The hosts a configuration names."""
 
 from collections.abc import Iterable
 
@@ -8,8 +6,6 @@ from greenroom.request.routing import ANY_HOST
 
 
 class KnownHosts:
-    """An immutable set of hosts: single ones, and all below a name."""
-
     __slots__ = ("_below", "_exact")
 
     def __init__(self, exact: Iterable[str], below: Iterable[str]) -> None:
@@ -31,10 +27,7 @@ class KnownHosts:
 def known_hosts(
     rooms: Iterable[str], zones: Iterable[str], others: Iterable[str]
 ) -> KnownHosts | None:
-    """The hosts of room routes (`shop.example.com`, `*.example.com`, `*`), zones, and `others` with
-    their own origins.
-
-    None: every host is served, because a room covers every host or neither rooms nor zones name
+    """None: every host is served, because a room covers every host or neither rooms nor zones name
     any.
     """
     routes, zones = frozenset(rooms), frozenset(zones)

@@ -1,17 +1,8 @@
-"""Paths that not every program reads alike, for hosts that need them: every way to read one, so
-that no room can be gone around.
-
-Theory. `canonical` refuses a path that two programs read differently. Some applications need such
-paths: a title with `%2F`, `;` in a segment, `//` before a URL. A host may let them pass. Then the
-origin gets the bytes exactly as they came, and nothing here assumes how it reads them. What
-programs are known to do with a path is a handful of steps: decode once more, cut parameters, merge
-slashes, resolve dots. The readings of a path are everything that these steps make of it, in any
-order and number. A request is covered when ANY of its readings is covered, and a bypass rule lets
-it by only when the rule holds for ALL of them. So whichever way the origin reads the path, the page
-that it finds is the page of a reading, and the room of that page has been asked.
-
-Refused all the same: what no reading makes harmless (controls, backslashes, bytes that are not
-UTF-8, leaving the root) and paths with more than READINGS_MAX readings.
+"""Every way to read a path that not every program reads alike. The origin gets the bytes as they
+came; the readings are everything that known steps (decode once more, cut parameters, merge slashes,
+resolve dots) make of them, in any order and number. A request is covered when ANY reading is, and a
+bypass rule holds only when it holds for ALL: so whichever way the origin reads the path, the room
+of the page that it finds has been asked.
 """
 
 import re
@@ -28,28 +19,21 @@ from greenroom.request.canonical import (
 )
 
 READINGS_MAX = 16
-"""Readings of one path: real ones have two to six. More cost time, and the path was made to
-confuse.
-"""
+"""Real paths have two to six."""
 
 PASSED_MAX = 2_048
-"""Longest path with more than one reading: Cloudflare's limit for the path of a room; each reading
-costs time per byte.
-"""
+"""Cloudflare's limit for the path of a room."""
 
 READINGS_REMEMBERED, REMEMBERED_MAX = 1_024, 256
-"""Cached targets and their longest: at most 8 MB."""
+"""At most 8 MB."""
 
 
 HIDDEN_END = Refusal(400, "the path contains an encoded question mark or #")
 
 
 class PathPolicy(NamedTuple):
-    """How a host takes paths that `canonical` refuses: `ambiguous` is "refuse", or "auto" and
-    "pass" as in `Target.otherwise`.
-
-    `merges`, for paths with only doubled slashes: True merges them, "auto" where the readings
-    differ, False never.
+    """`ambiguous`: "refuse", or "auto" and "pass" as in `Target.otherwise`. `merges`, for doubled
+    slashes: True, "auto" where the readings differ, False never.
     """
 
     ambiguous: str = "auto"
@@ -61,8 +45,6 @@ STRICT = PathPolicy("refuse", True)
 
 
 class PathPolicies:
-    """The policy of each host: the smallest zone's around it that has one, else the usual one."""
-
     __slots__ = ("_usual", "_zones")
 
     def __init__(
@@ -81,9 +63,6 @@ class PathPolicies:
 
 
 def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
-    """Parses a request target (`/path?query`) under this policy; see `canonical_target` and
-    `Target.readings`.
-    """
     found = canonical_target(raw)
     otherwise: Target | Refusal = found
     if isinstance(found, Refusal):
@@ -108,9 +87,6 @@ def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
 
 
 def has_readings(raw: bytes, found: Target) -> bool:
-    """Whether a path with a canonical form has several readings: by parameters, doubled slashes or
-    a hidden end.
-    """
     if b";" in raw or b"//" in raw:
         path = raw.partition(b"?")[0]
         if b";" in path or b"//" in path:
@@ -140,7 +116,7 @@ _remembered = lru_cache(maxsize=READINGS_REMEMBERED)(_passed)
 
 
 def readings(path: bytes) -> tuple[str, ...] | Refusal:
-    """All readings of this path, the path as sent first (escapes in one spelling)."""
+    """The path as sent first (escapes in one spelling)."""
     if len(path) > PASSED_MAX:
         return Refusal(414, f"a path with several readings is longer than {PASSED_MAX} bytes")
     if not path.startswith(b"/"):
@@ -211,9 +187,7 @@ def _merged(path: bytes) -> bytes:
 
 
 def _resolved(path: bytes) -> bytes | None:
-    """Resolves dot segments as RFC 3986 says (an empty segment is one); None when that leaves the
-    root.
-    """
+    """As RFC 3986 says (an empty segment is one); None when that leaves the root."""
     if b"/." not in path:
         return path
     kept: list[bytes] = []

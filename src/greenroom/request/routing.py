@@ -21,15 +21,11 @@ T = TypeVar("T")
 ANY_HOST = "*"
 
 PREFIXES_KEPT = 16_384
-"""Cached canonical prefixes: all rooms' paths are compared again with every change; a path has 2 KB
-at most.
-"""
 
 
 class RouteTable(Generic[T]):
-    """An immutable map from routes to values; a lookup costs one dict probe per path segment.
-
-    A host is looked up as it is, then its ends below `*.`, longest first, then `*`.
+    """One dict probe per path segment. A host is looked up as it is, then its ends below `*.`,
+    longest first, then `*`.
     """
 
     __slots__ = ("_depth", "_exact", "_folded", "_patterns")
@@ -90,19 +86,13 @@ class RouteTable(Generic[T]):
 
 @lru_cache(maxsize=PREFIXES_KEPT)
 def route_prefix(path: str) -> str:
-    """The canonical path of a route without a closing slash: `/` becomes the empty prefix, which
-    covers everything.
-    """
+    """`/` becomes the empty prefix, which covers everything."""
     target = canonical_target(path.encode())
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
 
 
 def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Paths in a room's fields that no request can have, because it is refused: such a route
-    protects nothing.
-
-    Without what `model.room.room_problems` reports already.
-    """
+    """Such a route protects nothing. Without what `model.room.room_problems` reports."""
     routes = values.get("additional_routes")
     paths = [(f"{pointer}path", values.get("path"))]
     if isinstance(routes, (tuple, list)):
@@ -127,9 +117,7 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
 
 
 class Coverage(Generic[T]):
-    """Owners of hosts and paths; paths that differ only in case clash when either side ignores
-    case.
-    """
+    """Paths that differ only in case clash when either side ignores case."""
 
     __slots__ = ("_taken",)
 
@@ -137,7 +125,7 @@ class Coverage(Generic[T]):
         self._taken: dict[tuple[str, str], list[tuple[T, str, bool]]] = {}
 
     def claim(self, owner: T, route: Route, any_case: bool) -> T | None:
-        """Claims a route for `owner`; returns the earlier owner, if any."""
+        """Returns the earlier owner, if any."""
         prefix = route_prefix(route.path)
         holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
         taken = _holder(holders, prefix, any_case) if holders else None

@@ -11,11 +11,8 @@ _PORT = re.compile(rb":([0-9]{1,5})\Z")
 
 
 def from_here(arrival: Arrival) -> bool:
-    """Whether `Origin` is missing (a program) or names the requested host, with its port where the
-    request names one.
-
-    The scheme is not compared: a proxy in front that ends TLS need not say so. `null` (a sandboxed
-    frame, a file) is foreign.
+    """True without `Origin` (a program). The scheme is not compared: a proxy that ends TLS need not
+    say so. `null` is foreign.
     """
     sent = arrival.header(b"origin")
     if sent is None:
@@ -28,10 +25,8 @@ def from_here(arrival: Arrival) -> bool:
 
 
 def provably_from_here(arrival: Arrival) -> bool:
-    """Whether the browser says so: by Sec-Fetch-Site, which no page can forge, or else by `Origin`.
-
-    A page over http cannot prove anything to one over https: the network between may have written
-    it.
+    """By Sec-Fetch-Site, or else by `Origin`. A page over http cannot prove anything to one over
+    https.
     """
     site = arrival.header(b"sec-fetch-site")
     if site is not None:

@@ -51,14 +51,12 @@ CompiledCondition = Callable[[RequestFacts], bool | None]
 """None is a missing value and counts as false."""
 
 BypassRules = Callable[[Arrival, int, Lookups], Rule | None]
-"""(arrival, now_ms, lookups) -> the first enabled rule that lets this arrival by. Never raises."""
+"""The first enabled rule that lets this arrival by. Never raises."""
 
 
 def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) -> CompiledCondition:
-    """Raises InvalidConfig with every problem.
-
-    The function may raise any error during evaluation; compile_bypass turns errors into "no
-    bypass".
+    """Raises InvalidConfig with every problem. The function may raise any error during evaluation;
+    compile_bypass turns errors into "no bypass".
     """
     try:
         return checked(parse(source), lists)
@@ -74,7 +72,6 @@ def compile_rule(source: str, lists: Mapping[str, ListMembership] = NO_LISTS) ->
 def rule_faults(
     source: str, lists: Mapping[str, ListMembership] = NO_LISTS
 ) -> tuple[RuleFault, ...]:
-    """By place, for an editor. Empty when the expression can be used."""
     try:
         checked(parse(source), lists)
     except RuleRefused as refused:
@@ -85,7 +82,6 @@ def rule_faults(
 def rule_problems(
     source: str, pointer: str = "expression", lists: Mapping[str, ListMembership] = NO_LISTS
 ) -> list[Problem]:
-    """Each with its line and a caret; empty when the expression can be used."""
     try:
         compile_rule(source, lists)
     except InvalidConfig as invalid:
@@ -98,10 +94,8 @@ def compile_bypass(
     lists: Mapping[str, ListMembership] = NO_LISTS,
     failed: Callable[[Rule, Exception], None] = lambda _rule, _error: None,
 ) -> BypassRules:
-    """Raises InvalidConfig with the problems of every rule, disabled ones included.
-
-    A rule that fails during evaluation does not hold for that request; `failed` (which must not
-    raise) receives it.
+    """Raises InvalidConfig with the problems of every rule, disabled ones included. `failed`
+    receives a rule that fails during evaluation, which then does not hold.
     """
     conditions: list[tuple[Rule, CompiledCondition]] = []
     problems: list[Problem] = []

@@ -1,9 +1,5 @@
-"""IP addresses as plain integers, so that comparing is one comparison and a set of networks is one
-sorted list.
-
-IPv4 addresses are 0 .. 2**32 - 1 and IPv6 addresses stand behind them (2**32 and up), so both share
-one line and never meet. A client address of the form ::ffff:1.2.3.4 is the IPv4 address 1.2.3.4
-(that is how a dual-stack socket spells it).
+"""IP addresses as integers: IPv6 addresses stand behind IPv4 (2**32 and up). ::ffff:1.2.3.4 is
+1.2.3.4, as a dual-stack socket spells it.
 """
 
 import re
@@ -11,18 +7,17 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 V6 = 2**32
-"""Where IPv6 addresses begin."""
 
 CLIENTS_REMEMBERED = 16_384
-"""Parsing takes 2 us, a cached address 0.05; about 3 MB when full."""
+"""Parsing takes 2 us, a cached address 0.05; about 3 MB."""
 
 Range = tuple[int, int]
-"""First and last, both included."""
+"""Both included."""
 
 
 @lru_cache(maxsize=CLIENTS_REMEMBERED)
 def client_key(text: str) -> int | None:
-    """None when the text is no IP address (a Unix socket, for example)."""
+    """None when the text is no IP address (a Unix socket)."""
     try:
         address = ip_address(text)
     except ValueError:

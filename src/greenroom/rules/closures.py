@@ -1,8 +1,5 @@
-"""The closures that expressions compile to: decisions made at compile time are not repeated for a
-request.
-
-Every part is a function of the request's Facts. The missing value is None and counts as false in
-conditions, so nothing needs to convert it. A part with `[*]` reads a list of elements.
+"""The closures that expressions compile to. The missing value is None and counts as false in
+conditions. A part with `[*]` reads a list of elements.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +11,7 @@ from greenroom.rules.syntax import Each, Index
 
 
 class TermClosure(NamedTuple):
-    """With `each`, `read` returns a list of values of this kind (elements may be missing), else one
-    value.
-    """
+    """With `each`, `read` returns a list (elements may be missing)."""
 
     kind: ValueKind
     read: ReadFact
@@ -24,17 +19,14 @@ class TermClosure(NamedTuple):
 
 
 def itself(value: Any) -> Any:
-    """The closure for one value that serves the elements of a list."""
     return value
 
 
 def every(read: ReadFact, test: Callable[[Any], Any]) -> ReadFact:
-    """Missing for a missing list."""
     return lambda x: None if (values := read(x)) is None else [test(value) for value in values]
 
 
 def negated(part: TermClosure) -> ReadFact:
-    """Element by element for a list of truths."""
     read = part.read
     if part.kind == BOOLEAN:
         return lambda x: not read(x)
@@ -82,7 +74,7 @@ _COMBINED: dict[str, Callable[[Any], bool]] = {
 
 
 def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
-    """Element by element, as far as the shortest list goes; missing when one list is."""
+    """As far as the shortest list goes; missing when one list is."""
     combined = _COMBINED[op]
 
     def run(x: Any) -> list[bool] | None:
@@ -97,9 +89,7 @@ def joined_lists(op: str, reads: Sequence[ReadFact]) -> ReadFact:
 def called(
     run: Callable[..., Any], args: Sequence[TermClosure], literals: Sequence[Any]
 ) -> ReadFact:
-    """`literals` holds the value of each literal argument, None for others. The usual shapes are
-    short.
-    """
+    """`literals`: the value of each literal argument, None for others."""
     read = args[0].read
     rest = literals[1:]
     if literals[0] is not None or any(value is None for value in rest):
@@ -119,7 +109,7 @@ def called(
 
 
 def called_on_each(run: Callable[..., Any], args: Sequence[TermClosure]) -> ReadFact:
-    """Calls for every element of the first argument; the others are read once."""
+    """The other arguments are read once."""
     read = args[0].read
     others = [arg.read for arg in args[1:]]
 
@@ -134,7 +124,6 @@ def called_on_each(run: Callable[..., Any], args: Sequence[TermClosure]) -> Read
 
 
 def indexed(term: TermClosure, index: Index) -> TermClosure | None:
-    """None when the type has no such index."""
     name, of, read = term.kind.name, term.kind.of, term.read
     if of is None:
         return None

@@ -24,27 +24,18 @@ from greenroom.rules.syntax import (
 Test = Callable[[Any], bool]
 
 Bounds = tuple[int, ...]
-"""Begins and ends of ranges, in order: a value is inside when an odd number of bounds are at or
-before it.
-"""
+"""A value is inside when an odd number of bounds are at or before it."""
 
 Members = frozenset[Any] | Bounds | Callable[[Any], bool]
-"""What `in` looks into."""
 
 
 class Operator(NamedTuple):
-    """The types of the left side, and what makes the test from a way to read and the right side's
-    value.
-    """
-
     kinds: tuple[ValueKind, ...]
     test: Callable[[ReadFact, Any], Test]
     help: str
 
 
 class ListMembership(NamedTuple):
-    """A compiled named list."""
-
     kind: ValueKind
     members: Members
 
@@ -114,7 +105,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def right_value(kind: ValueKind, op: str, right: Text | Bare | Pattern | Items) -> Any:
-    """The right side for the operator's closure. Raises ValueError with the reason."""
+    """Raises ValueError with the reason."""
     if isinstance(right, Pattern):
         return search(right.source)
     if isinstance(right, Items):
@@ -170,7 +161,6 @@ _RANGE: Mapping[ValueKind, Callable[[str], Any]] = {
 
 
 def item_problem(kind: ValueKind, item: Text | Bare) -> str | None:
-    """One item of an inline set, for a left side of this type."""
     if isinstance(item, Text):
         return None if kind == STRING else _EXPECTED[kind]
     try:
@@ -187,7 +177,7 @@ def _members(kind: ValueKind, items: list[str | Bare]) -> Members:
 
 
 def in_ranges(ranges: Iterable[Range]) -> frozenset[int] | Bounds:
-    """A set when all ranges are single, else the bounds of the merged ranges."""
+    """A set when all ranges are single, else merged bounds."""
     merged: list[Range] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:

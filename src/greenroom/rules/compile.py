@@ -1,8 +1,5 @@
-"""Checks the types of a parsed expression and compiles it to closures.
-
-One pass over the parts finds every fault. A part that is right becomes a TermClosure
-(core.rules.closures). A comparison of what stands behind `[*]` is a list of truths, for any() and
-all().
+"""Checks the types of a parsed expression and compiles it to closures, in one pass that finds every
+fault. A comparison behind `[*]` is a list of truths, for any() and all().
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -64,13 +61,11 @@ from greenroom.rules.syntax import (
 )
 
 LIKENESS_MIN = 0.8
-"""Share of equal characters from which a mistyped name gets a suggestion."""
 
 
 def checked(
     node: Node, lists: Mapping[str, ListMembership]
 ) -> Callable[[RequestFacts], bool | None]:
-    """Raises RuleRefused with every fault."""
     check = _Check(lists)
     term = check.condition(node)
     if term and term.kind != BOOLEAN:
@@ -83,7 +78,7 @@ def checked(
 
 
 class _Check:
-    """Methods return None after noting a fault, so that one pass finds them all."""
+    """Methods return None after noting a fault."""
 
     def __init__(self, lists: Mapping[str, ListMembership]) -> None:
         self.lists = lists
@@ -94,7 +89,6 @@ class _Check:
         self.faults.append(RuleFault(*node.span, reason))
 
     def condition(self, node: Node) -> TermClosure | None:
-        """Boolean or, inside any() and all(), Array<Boolean>."""
         if isinstance(node, Truth):
             value = node.value
             return TermClosure(BOOLEAN, lambda _: value)
@@ -305,7 +299,6 @@ class _Check:
 
 
 def _literal(node: Node) -> Any:
-    """None for anything but a literal."""
     return node.value if isinstance(node, (Text, Number)) else None
 
 

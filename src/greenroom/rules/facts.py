@@ -1,4 +1,4 @@
-"""What rules can read of a request: the arrival, the time and lookups; derived values are lazy."""
+"""What rules can read of a request; derived values are lazy."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,9 +9,8 @@ from greenroom.model.visit import Arrival
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where an address is, by a local database; unknown parts are empty or 0.
-
-    `country` is ISO 3166-1 alpha-2, `continent` one of AF AN AS EU NA OC SA.
+    """`country` is ISO 3166-1 alpha-2, `continent` one of AF AN AS EU NA OC SA; unknown parts are
+    empty or 0.
     """
 
     country: str = ""
@@ -33,11 +32,10 @@ class Place(msgspec.Struct, frozen=True):
 class Lookups(Protocol):
     """Local data, in memory: both methods stand in the path of a request."""
 
-    def place(self, client: str) -> Place:
-        """An empty Place when unknown."""
+    def place(self, client: str) -> Place: ...
 
     def crawler(self, client: str, user_agent: str) -> str:
-        """The category of a VERIFIED crawler (never by its User-Agent alone), or empty."""
+        """Of a VERIFIED crawler, or empty."""
 
 
 class NothingKnown:
@@ -54,10 +52,6 @@ NOTHING_KNOWN = NothingKnown()
 
 
 class RequestFacts(msgspec.Struct):
-    """One request while its rules are evaluated. `memo` caches derived values (arguments, cookies,
-    place).
-    """
-
     arrival: Arrival
     now_ms: int
     lookups: Lookups = NOTHING_KNOWN
@@ -65,12 +59,10 @@ class RequestFacts(msgspec.Struct):
 
 
 ReadFact = Callable[[Any], Any]
-"""From RequestFacts for a field, from an element behind `[*]`. None is the missing value."""
+"""None is the missing value."""
 
 
 def once(name: str, read: Callable[[RequestFacts], Any]) -> Callable[[RequestFacts], Any]:
-    """Calls `read` at most once for each RequestFacts."""
-
     def remembered(facts: RequestFacts) -> Any:
         memo = facts.memo
         if name in memo:

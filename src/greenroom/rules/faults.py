@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class RuleFault(NamedTuple):
-    """`start` and `end` are character offsets into the expression."""
+    """Character offsets into the expression."""
 
     start: int
     end: int
@@ -12,23 +12,17 @@ class RuleFault(NamedTuple):
 
 
 class RuleRefused(Exception):
-    """Carries every fault; compile_rule turns it into InvalidConfig."""
-
     def __init__(self, *faults: RuleFault) -> None:
         super().__init__("; ".join(fault.reason for fault in faults))
         self.faults = faults
 
 
 def line_of(source: str, fault: RuleFault) -> int:
-    """From 1."""
     return source.count("\n", 0, min(fault.start, len(source))) + 1
 
 
 def draw(source: str, fault: RuleFault) -> str:
-    """Place, line of the expression, a caret run under the place, reason (as published).
-
-    Lines and columns (characters) count from 1.
-    """
+    """Lines and columns count from 1."""
     start = min(fault.start, len(source))
     first = source.rfind("\n", 0, start) + 1
     last = source.find("\n", start)

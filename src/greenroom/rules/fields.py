@@ -1,6 +1,4 @@
-"""FIELDS: every field of bypass rules, its type, how it is read, and what it means. One row makes a
-new field.
-"""
+"""Every field of bypass rules, one row each."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,7 +18,9 @@ from greenroom.rules.literals import as_bytes_text
 
 
 class FieldSpec(NamedTuple):
-    """`entry` reads the values under one key without building the map; None is the missing value."""
+    """`entry` reads the values under one key without building the map; None is the missing
+    value.
+    """
 
     kind: ValueKind
     read: Callable[[RequestFacts], Any]
@@ -221,7 +221,6 @@ ALIASES = {
         "is_in_european_union",
     )
 }
-"""Deprecated, still valid."""
 
 FIELDS.update(
     {old: FIELDS[new]._replace(help=f"deprecated name of {new}") for old, new in ALIASES.items()}
@@ -242,11 +241,11 @@ ABSENT = {
     "cf.api_gateway.": "there is no API gateway in front of the waiting room",
     "cf.": "has no counterpart outside Cloudflare",
 }
-"""Unavailable published prefixes, with the reason; the longest match applies."""
+"""The longest match applies."""
 
 
 def absent(name: str) -> str | None:
-    """Why a published field is not available; None: unknown name."""
+    """None: unknown name."""
     return next(
         (
             ABSENT[start]

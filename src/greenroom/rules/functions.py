@@ -1,7 +1,5 @@
-"""FUNCTIONS: every function of bypass rules. One row makes a new function.
-
-A missing argument makes a missing result without calling `run`, which returns None for a missing
-result. Nothing here raises for any value of the declared types.
+"""Every function of bypass rules, one row each. A missing argument makes a missing result without
+calling `run`. Nothing here raises for any value of the declared types.
 """
 
 import binascii
@@ -30,11 +28,9 @@ from greenroom.rules.patterns import lower, upper
 from greenroom.rules.reading import percent_decoded
 
 DECODE_ROUNDS_MAX = 16
-"""Honest values are nested once or twice, and each round of a hostile one costs its whole length.
-"""
+"""Each round of a hostile value costs its whole length."""
 
 SPLIT_MAX = 128
-"""Most parts of split(), as published."""
 
 
 class Param(NamedTuple):
@@ -47,9 +43,7 @@ class Param(NamedTuple):
 
 class FunctionSpec(NamedTuple):
     """Parameters from `needed` on are optional; with `repeats` the last one may be repeated.
-
-    `gives` None: the type of the first argument, which all must have. `refuse` returns what is
-    wrong with the literals (in order, fields left out), or nothing.
+    `gives` None: the type of the arguments. `refuse`: what is wrong with the literals.
     """
 
     params: tuple[Param, ...]
@@ -129,10 +123,8 @@ def _remove_bytes(text: str, unwanted: str) -> str:
 
 
 MAC_LENGTH = 43
-"""Characters of an unpadded Base64 SHA-256."""
 
 TIME_LENGTH = 10
-"""Digits of the time in a signed message, as published."""
 
 
 def _timed_hmac(
@@ -390,7 +382,7 @@ FUNCTIONS: dict[str, FunctionSpec] = {
 }
 
 TEXT_OF_ADDRESS = shown
-"""to_string of an IP address, an integer like any other: chosen by type at compile time."""
+"""Chosen by type at compile time."""
 
 ABSENT_FUNCTIONS = {
     "regex_replace": "rewrites a request, which a bypass rule cannot",
@@ -400,4 +392,3 @@ ABSENT_FUNCTIONS = {
     "encode_base64": "is not offered to bypass rules",
     "hmac": "is not offered to bypass rules; use is_timed_hmac_valid_v0",
 }
-"""Published functions that cannot be called here, with the reason."""

@@ -1,9 +1,6 @@
-"""The grammar of the rules language, and the parser that reads an expression into its parts.
-
-The grammar is the one of Cloudflare's Ruleset Engine: not binds tightest, then and, xor, or. What a
-literal on the right of an operator means depends on the type of its left side, so unquoted ones are
-kept as text (`Bare`) until the types are known. Words need no blank around them (`ssl andssl`), as
-in the published parser: the lexer knows at each place which words may stand there.
+"""The grammar of Cloudflare's Ruleset Engine and its parser: not binds tightest, then and, xor, or.
+Unquoted literals are kept as text (`Bare`) until the types are known. Words need no blank around
+them (`ssl andssl`), as in the published parser.
 """
 
 from dataclasses import replace
@@ -39,14 +36,12 @@ from greenroom.rules.syntax import (
 )
 
 DEPTH_MAX = 128
-"""Parentheses, negations and calls, as in the published parser; keeps evaluation far from the
-stack's end.
-"""
+"""As in the published parser."""
 
 INDEX_MAX = 2**32 - 1
 
 PARSED_REMEMBERED = 4_096
-"""At most about 40 MB: a change of one rule must not parse all others again."""
+"""At most about 40 MB."""
 
 GRAMMAR = r"""
 ?expression: or_
@@ -88,7 +83,6 @@ BARE:     /-?(0x[0-9A-Fa-f]*|[0-9A-Fa-f:]+([.][0-9A-Fa-f:]+)*)(\/[0-9A-Fa-f:]*)?
 """
 
 WORDS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "~": "matches"}
-"""Comparison operators: symbol -> word."""
 
 _WANTED = {
     "COMPARES": "a comparison operator",
@@ -104,9 +98,7 @@ _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 @lru_cache(PARSED_REMEMBERED)
 def parse(source: str) -> Node:
-    """Raises RuleRefused with one fault when the expression is too long, too deep or not well
-    formed.
-    """
+    """Raises RuleRefused with one fault."""
     if len(source) > EXPRESSION_MAX:
         raise RuleRefused(
             RuleFault(
@@ -181,7 +173,7 @@ def _literal(token: Token) -> Text | Bare | Pattern | Number:
 
 
 class _Parts(Transformer[Token, Node]):
-    """Makes the node of each grammar rule, which has the method's name."""
+    """A method for each grammar rule."""
 
     def or_(self, parts: list[Node]) -> Node:
         return self._chain("or", parts)

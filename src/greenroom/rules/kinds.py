@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """String, Integer, Boolean, IP address, or an Array or Map `of` another type."""
-
     name: str
     of: "ValueKind | None" = None
 
@@ -21,12 +19,10 @@ IP = ValueKind("IP address")
 
 
 def array(of: ValueKind) -> ValueKind:
-    """Reached by `[0]` or `[*]`."""
     return ValueKind("Array", of)
 
 
 def mapping(of: ValueKind) -> ValueKind:
-    """Reached by `["key"]` or `[*]`."""
     return ValueKind("Map", of)
 
 

@@ -12,7 +12,7 @@ NO_LISTS: Mapping[str, ListMembership] = {}
 
 
 def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, ListMembership]:
-    """For compile_rule, by name. Raises InvalidConfig with every problem."""
+    """Raises InvalidConfig with every problem."""
     compiled: dict[str, ListMembership] = {}
     problems: list[Problem] = []
     for index, named in enumerate(lists):
@@ -33,7 +33,7 @@ def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str
 
 
 IPV4_PREFIX_MIN, IPV6_PREFIX_MIN = 2, 4
-"""As published: an entry for everybody is an accident."""
+"""As published."""
 
 
 def item_problem(kind: str, item: str) -> str | None:

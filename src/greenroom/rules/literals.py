@@ -1,8 +1,4 @@
-"""Literals of the rules language: strings of bytes, integers, raw strings.
-
-A String is bytes, held as one character per byte (latin-1): the facts of a request are ASCII
-already, so comparing costs no conversion, and lengths and order are those of bytes.
-"""
+"""Literals of the rules language. A String is bytes, held as one character per byte (latin-1)."""
 
 import re
 
@@ -14,7 +10,6 @@ _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|([0-3][0-7]{2})|(["\\]))')
 
 
 def as_bytes_text(text: str) -> str:
-    """One character per byte of the UTF-8 form."""
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
@@ -59,7 +54,6 @@ def pattern_body(body: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """ASCII."""
     return '"' + "".join(_SHOWN[ord(char)] for char in value) + '"'
 
 
@@ -68,14 +62,13 @@ _SHOWN[ord('"')], _SHOWN[ord("\\")] = '\\"', "\\\\"
 
 
 def raw_quoted(text: str) -> str:
-    """With just enough `#`."""
     longest = max((len(run) - 1 for run in re.findall(r'"#*', text)), default=-1)
     hashes = "#" * (longest + 1)
     return f'r{hashes}"{text}"{hashes}'
 
 
 def integer(text: str) -> int | None:
-    """64 bits: decimal, `0x`, or octal with a leading 0 (as published); else None."""
+    """64 bits: decimal, `0x`, or octal with a leading 0 (as published)."""
     if re.fullmatch(r"0x[0-9a-fA-F]+", text):
         value = int(text, 16)
     elif re.fullmatch(r"0[0-7]+", text):

@@ -1,12 +1,6 @@
-r"""Regular expressions and wildcards, both in time linear in the text, because every request
-evaluates them.
-
-The published dialect is Rust's `regex` crate on bytes without Unicode; the engine here is RE2 on
-Latin-1 text, which is linear as well. `translated` says in RE2's words what the dialect means and
-refuses the rest with a reason: look-around and back-references (neither engine has them), and what
-Rust has and RE2 has not (verbose mode, class set operations). Differences it removes: `\s` of Rust
-knows the vertical tab, RE2 reads a lone `{`, `\Q` and `\C`, Rust does not; a repeated non-ASCII
-character is all of its bytes.
+"""Regular expressions and wildcards, linear in the text. The published dialect is Rust's `regex` on
+bytes without Unicode; the engine is RE2 on Latin-1. `translated` says in RE2's words what the
+dialect means and refuses what RE2 has not (verbose mode, class set operations).
 """
 
 import re
@@ -15,15 +9,11 @@ from collections.abc import Callable
 import re2  # type: ignore[import-untyped]
 
 REGEX_MEMORY_MAX = 1 << 20
-"""Bytes for one pattern and its automaton: what does not fit is refused when saved. With a quarter,
-4,000 characters of alternatives take 11 ms for 8 KB instead of 0.1.
-"""
+"""Bytes for one pattern and its automaton; what does not fit is refused when saved."""
 
 REGEXES_MAX = 64
-"""Per expression, as published."""
 
 REPEAT_MAX = 1000
-"""In `{n,m}`: RE2's own limit."""
 
 Search = Callable[[str], bool]
 
@@ -32,7 +22,7 @@ class PatternRefused(ValueError): ...
 
 
 def search(pattern: str) -> Search:
-    """Finds the pattern anywhere in a string of bytes. Raises PatternRefused."""
+    """Raises PatternRefused."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
@@ -60,7 +50,7 @@ def search(pattern: str) -> Search:
 
 
 def translated(pattern: str) -> str:
-    """RE2's syntax, one character per byte. Raises PatternRefused with the reason."""
+    """Raises PatternRefused with the reason."""
     out: list[str] = []
     at, repeatable, repeated = 0, False, False
     while at < len(pattern):
@@ -84,7 +74,6 @@ def translated(pattern: str) -> str:
 
 
 def _opens(char: str, piece: str) -> bool:
-    """Whether nothing stands here yet that a repetition could repeat."""
     return char == "|" or (char == "(" and not piece.endswith(")"))
 
 

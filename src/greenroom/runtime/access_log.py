@@ -1,6 +1,5 @@
-"""Lines are gathered and written by a thread a few times a second, so a slow disk delays no
-visitor. While the thread cannot keep up, lines beyond LINES_MAX are dropped and counted; how many
-is written with the next batch. A file that logrotate has moved away is opened again.
+"""Lines are written by a thread a few times a second, so a slow disk delays no visitor. Beyond
+LINES_MAX they are dropped and counted. A file that logrotate has moved away is opened again.
 """
 
 import asyncio
@@ -18,10 +17,9 @@ from greenroom.settings.process import Log
 
 FLUSH_S = 0.25
 LINES_MAX = 50_000
-"""10 MB: several seconds of the busiest process."""
+"""10 MB."""
 
 FIELD_MAX = 2_048
-"""Characters of a path, referrer or user agent."""
 
 log = structlog.get_logger(__name__)
 Format = Callable[[RequestRecord, float, bool], str]
@@ -37,7 +35,6 @@ def common(record: RequestRecord, now_s: float, queries: bool) -> str:
 
 
 def combined(record: RequestRecord, now_s: float, queries: bool) -> str:
-    """The referrer's query is left out unless queries are wanted."""
     referrer = _header(record, b"referer")
     if not queries:
         referrer = referrer.partition("?")[0]

@@ -1,7 +1,3 @@
-"""The snapshot of a running process in which alert conditions are evaluated: its state and its
-configuration.
-"""
-
 import socket
 from functools import lru_cache
 from pathlib import Path
@@ -83,7 +79,6 @@ def _said(problems: tuple[Problem, ...]) -> tuple[str, ...]:
 
 
 def certificate(path: Path) -> Certificate | None:
-    """None when there is none that can be read."""
     try:
         return _read(path, path.stat().st_mtime_ns)
     except (OSError, ValueError):

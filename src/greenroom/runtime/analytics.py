@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FILE = "analytics.duckdb"
 DAY_S = 86_400
 BREATH_S = 0.002
-"""Given to visitors between two pieces of work on hours and days."""
 
 log = structlog.get_logger(__name__)
 
@@ -60,9 +59,7 @@ def open_analytics_file(path: Path) -> Keeper:
 
 
 def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
-    """Returns what analytics say of a finished simulated run, by way of a store in memory. Raises
-    StorageFailed.
-    """
+    """By way of a store in memory. Raises StorageFailed."""
     from greenroom.analytics.store.duck import DuckEngine
     from greenroom.simulator.recording import WHOLE_RUN
 
@@ -105,21 +102,15 @@ class NoAnalytics:
         return {}
 
     def store(self) -> AnalyticsStore | None:
-        """None: nothing is recorded."""
         return None
 
     def state(self) -> AnalyticsState | None:
-        """None: nothing is recorded."""
         return None
 
     async def run(self, rooms: Rooms) -> None:  # noqa: ARG002
-        """Looks at every room in every slot of five seconds until cancelled, and passes on complete
-        minutes.
-        """
         await asyncio.Event().wait()
 
-    async def close(self, rooms: Rooms) -> None:
-        """Passes on the current minute and closes the store."""
+    async def close(self, rooms: Rooms) -> None: ...
 
 
 def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -> NoAnalytics:
@@ -185,8 +176,6 @@ class Analytics(NoAnalytics):
 
 
 class SharedAnalytics(NoAnalytics):
-    """One of many processes: sends its minutes to a stream; the collector stores those of all."""
-
     def __init__(
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
     ) -> None:

@@ -1,9 +1,6 @@
-"""One connection of a small application (control listener, status pages): how many there may be,
-and how long each may do nothing.
-
-uvicorn waits without end for a request, for the rest of its body, and for a client that does not
-read. Each such connection takes a file descriptor from the visitors of the same process, and the
-listener of status pages answers anyone who can reach it.
+"""One connection of a small application (control listener, status pages). uvicorn waits without end
+for a request, the rest of its body, and a client that does not read; each such connection takes a
+file descriptor from the visitors of the same process.
 """
 
 import asyncio
@@ -16,7 +13,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS_MOST = 3_000
-"""Per listener: every live page (`live_feed.WATCHERS_MAX`), and as many other connections."""
+"""Every live page, and as many other connections."""
 
 PART = 8
 
@@ -36,24 +33,19 @@ class AppConnectionLimits:
 
     @property
     def stalled_per_address(self) -> int:
-        """Connections of one address that may wait for the rest of a body, or for their client to
-        read.
-        """
         return max(1, self.connections // 4)
 
     head_s: float = 10
-    """From the connection, or the first byte of the next request, to the end of the head."""
     body_s: float = 300
-    """From the head to the end of the body: the largest one (32 MB) at 1 Mbit/s."""
+    """The largest body (32 MB) at 1 Mbit/s."""
     body_idle_s: float = 10
     send_s: float = 60
-    """How long a client may leave an answer unread that does not fit into the buffers."""
 
 
 class AppConnection(H11Protocol):
-    """When there are too many, a new connection closes the one that has been idle longest; when
-    none is idle, the oldest stalled one of the address that has most of them. Beyond its share of
-    stalled connections an address closes its own.
+    """When there are too many, a new connection closes the one that has been idle longest, else the
+    oldest stalled one of the address that has most of them. Beyond its share of stalled connections
+    an address closes its own.
     """
 
     def __init__(self, *, limits: AppConnectionLimits, **uvicorns: Any) -> None:
@@ -115,7 +107,6 @@ class AppConnection(H11Protocol):
         self._expect_input()
 
     def on_response_complete(self) -> None:
-        """Uvicorn then waits for another request for a time of its own."""
         self._since_s = self.loop.time()
         self._stop_reading()
         super().on_response_complete()

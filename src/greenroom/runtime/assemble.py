@@ -1,5 +1,3 @@
-"""Wiring only: nothing in here decides anything."""
-
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_network
@@ -53,7 +51,6 @@ async def agreed_draws(
     data_centers: Callable[[], Sequence[str]],
     ending: contextlib.AsyncExitStack,
 ) -> DrawStore:
-    """Keeps draws here and, where several machines share the rooms, in the Redis of all."""
     if shared is None:
         return files
     from greenroom.ledgers.redis.draws import RedisDraws
@@ -149,7 +146,6 @@ def gateway(
     on_request: RequestObserver | None,
     guard: OriginGuard,
 ) -> Gateway:
-    """Make it inside the event loop."""
     return Gateway(
         decision,
         origins(config),
@@ -172,14 +168,11 @@ def rewire(config: Config, running: Gateway, on_request: RequestObserver | None)
 
 
 def live_target(config: Config) -> bytes:
-    """What the visitors' listener answers for greenroom itself; empty: nothing."""
     return LIVE_TARGET if config.answer_live_checks else b""
 
 
 def origins(config: Config) -> Callable[[str], Origin | None]:
-    """Returns the origin of a host: its own, else of the smallest zone around it, else of the
-    process.
-    """
+    """Its own, else of the smallest zone around the host, else of the process."""
     exact, zones, other = config.origins, config.zone_origins, config.origin
     if not zones:
         return lambda host: exact.get(host, other)
@@ -202,16 +195,14 @@ def forwarded_policy(config: Config) -> ForwardedPolicy:
 
 
 def asking_policy(config: Config) -> ForwardedPolicy:
-    """Returns which proxies may ask for decisions. They send the host in their own way, so no
-    X-Forwarded-Host of a visitor may replace it.
+    """Proxies that ask send the host in their own way, so no X-Forwarded-Host of a visitor may
+    replace it.
     """
     return _policy(config, False)
 
 
 def process_policy(config: Config) -> ForwardedPolicy:
-    """Returns which proxies may say who calls the API: never those of a zone, whose editor is a
-    caller too.
-    """
+    """Never those of a zone, whose editor is a caller too."""
     return ForwardedPolicy(map(ip_network, config.trusted_proxies))
 
 

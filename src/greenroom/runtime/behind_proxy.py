@@ -11,10 +11,8 @@ _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,300}")
 
 
 class BehindProxy:
-    """Replaces Host by a trusted proxy's `X-Forwarded-Host`, and puts its `X-Forwarded-Prefix` into
-    the scope as `prefix_key`.
-
-    The proxy took the prefix off the path; links and cookies begin with it.
+    """A trusted proxy's `X-Forwarded-Host` replaces Host, and its `X-Forwarded-Prefix` is the
+    scope's `prefix_key`.
     """
 
     def __init__(
@@ -25,9 +23,7 @@ class BehindProxy:
         *,
         by_socket: bool = False,
     ) -> None:
-        """`policy` is asked for each request, so that a reload counts at once. `by_socket`: every
-        peer came over a Unix socket.
-        """
+        """`policy` is asked for each request. `by_socket`: every peer came over a Unix socket."""
         self._app = app
         self._policy = policy
         self._prefix_key = prefix_key

@@ -1,4 +1,4 @@
-"""The one real clock: Unix time that never runs backwards, neither within a process nor across its
+"""The one real clock: Unix time that never runs backwards, within a process and across its
 restarts.
 """
 
@@ -11,7 +11,7 @@ import structlog
 LOOK_S = 10.0
 
 DIFFERS_MS = 5_000
-"""Log only larger differences: machines that share a Redis may differ by a second or two."""
+"""Machines that share a Redis may differ by a second or two."""
 
 log = structlog.get_logger(__name__)
 
@@ -19,11 +19,8 @@ _monotonic_s = time.monotonic
 
 
 class MonotonicClock:
-    """Milliseconds since 1970, read once from the wall clock and counted from there by the
-    monotonic clock, so stepping the wall clock changes nothing.
-
-    `not_before_ms` is the latest time in the earlier journals: a wall clock stepped back between
-    two runs must not lengthen a session, nor put newcomers in front of those who wait.
+    """Read once from the wall clock and counted by the monotonic clock. `not_before_ms`: the latest
+    time in the earlier journals; a wall clock stepped back must not lengthen a session.
     """
 
     def __init__(self, not_before_ms: int = 0) -> None:
@@ -36,24 +33,19 @@ class MonotonicClock:
         )  # exact to the millisecond for 285,000 years; nanoseconds cost three times as much
 
     def catch_up(self, not_before_ms: int) -> None:
-        """Steps forward to this time if it is ahead. Call it before anything is served."""
+        """Before anything is served."""
         behind_ms = not_before_ms - self.now_ms()
         if behind_ms > 0:
             self._offset_ms += behind_ms
 
 
 def ahead_of_wall_ms(now_ms: int) -> int:
-    """Negative when greenroom's time is behind."""
     return now_ms - time.time_ns() // 1_000_000
 
 
 class ClockWatch:
-    """Logs when the wall clock was stepped: events then begin at another time than people read on
-    their clocks.
-
-    A machine that starts before its time was set, or slept, is behind; one whose journal was
-    written under a clock that was ahead stays ahead until that time has come. Following the wall
-    clock would end sessions early, or lengthen them.
+    """Logs when the wall clock was stepped: following it would end sessions early, or lengthen
+    them.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
@@ -61,13 +53,12 @@ class ClockWatch:
         self._told_ms = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
         while True:
             self.look()
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """One look. What was said is said again only when it has changed by as much."""
+        """Repeated only when the difference has changed by as much."""
         ahead_ms = ahead_of_wall_ms(self._now_ms())
         if abs(ahead_ms - self._told_ms) < DIFFERS_MS and (
             not self._told_ms or abs(ahead_ms) >= DIFFERS_MS

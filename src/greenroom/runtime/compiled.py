@@ -8,8 +8,6 @@ ONE_OF_THEM = "greenroom.decision.service"
 
 
 def is_compiled() -> bool:
-    """Whether Python takes the compiled form of a module that has one. Loads nothing but the
-    packages around it.
-    """
+    """Loads nothing but the packages around the module."""
     found = find_spec(ONE_OF_THEM)
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

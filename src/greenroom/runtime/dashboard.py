@@ -1,7 +1,3 @@
-"""The dashboard of one process: made from its parts, and announced with a one-time sign-in link
-when it is new.
-"""
-
 import asyncio
 import contextlib
 import json
@@ -59,8 +55,6 @@ if TYPE_CHECKING:
 
 
 class Running(NamedTuple):
-    """The running parts of a process that pages show."""
-
     observed: Observed
     explains: Explains
     origin_problems: OriginProblems
@@ -73,8 +67,6 @@ class Running(NamedTuple):
 
 
 class AnalyticsQueries:
-    """GraphQL in the name of people who are signed in; see `AsksAnalytics`."""
-
     def __init__(
         self,
         store: ConfigStore,
@@ -87,7 +79,6 @@ class AnalyticsQueries:
         self._made: GraphqlEndpoint | None = None
 
     def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
-        """As the token of this person's zones would be answered."""
         # its library takes a quarter of a second to import, so it is imported when the first query
         # comes
         with self._guard:
@@ -123,30 +114,22 @@ def _endpoint(
 
 
 class KeyFile:
-    """The ticket keys of a data directory; see `TicketKeys`. The processes that
-    share it follow within a second.
-    """
+    """The processes that share it follow within a second."""
 
     def __init__(self, data: Path, clock: Clock) -> None:
         self._data = data
         self._clock = clock
 
     def every(self) -> list[TicketKey]:
-        """Newest first."""
         return ticket_keys(self._data, self._clock.now_ms())
 
     def rotate(self) -> TicketKey:
-        """Makes another one."""
         now_ms = self._clock.now_ms()
         KeyRing(self._data, now_ms).rotate(now_ms)
         return self.every()[0]
 
 
 class ConfiguredProvider:
-    """The OpenID Connect provider of the configuration; a reload that changes its settings makes
-    another one.
-    """
-
     def __init__(self, config: Callable[[], Config], clock: Clock, listening: Listening) -> None:
         self._config = config
         self._clock = clock
@@ -154,7 +137,6 @@ class ConfiguredProvider:
         self._made: OidcProvider | None = None
 
     def now(self) -> OidcProvider | None:
-        """None: there is none."""
         settings = self._config().oidc
         made = self._made
         if settings is None:
@@ -175,12 +157,7 @@ def open_dashboard(
     config: Callable[[], Config],
     listening: Listening = tuple,
 ) -> Dashboard:
-    """The dashboard on these stores; `answers` are those of GraphQL about rooms, empty where no
-    analytics are kept.
-
-    `config` says which provider signs people in, and which addresses a logo may be fetched from;
-    `listening` are greenroom's own listeners.
-    """
+    """`answers` are those of GraphQL about rooms, empty where no analytics are kept."""
 
     def outbound() -> OutboundPolicy:
         return config().sending.outbound
@@ -207,8 +184,6 @@ def open_dashboard(
 
 
 class ControlListener(AppListener):
-    """The control listener, with TLS when the configuration has a certificate for it."""
-
     def __init__(self, app: ASGIApp, listener: socket.socket, config: Config) -> None:
         """OSError when the certificate cannot be read."""
         own = config.control_tls
@@ -216,9 +191,7 @@ class ControlListener(AppListener):
         super().__init__(app, listener, self._tls)
 
     def configure(self, config: Config) -> None:
-        """New connections get the certificate as it is now. OSError when it cannot be used; the old
-        one stays.
-        """
+        """OSError when the certificate cannot be used; the old one stays."""
         if self._tls and config.control_tls:
             server_context(config.control_tls.cert, config.control_tls.key)
             self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
@@ -227,10 +200,6 @@ class ControlListener(AppListener):
 def control_listeners(
     app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None
 ) -> list[ControlListener]:
-    """The control listener, which reads what trusted proxies say about its clients and about where
-    it is; none without a socket.
-    """
-
     def policy() -> ForwardedPolicy:
         return process_policy(config())
 
@@ -243,9 +212,7 @@ def control_listeners(
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
-    """What an operator is told at the first start: a link that signs in once.
-
-    None when there is an account or a token, or a provider that knows admins: a link in the log
+    """None when there is an account or a token, or a provider that knows admins: a link in the log
     would be a way around it.
     """
     settings = oidc_settings(dashboard.parts)

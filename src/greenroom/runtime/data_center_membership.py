@@ -17,8 +17,6 @@ from greenroom.model.room import Room
 
 
 class DataCenterMembership:
-    """Make it inside the event loop; `close` when done."""
-
     def __init__(
         self,
         shared: Shared,
@@ -50,7 +48,6 @@ class DataCenterMembership:
         )
 
     async def run(self) -> None:
-        """Runs until cancelled; then frees its sync lock and leader lease at once."""
         await self._sync.run()
 
     async def borrow(self, room_id: str, want: int) -> None:

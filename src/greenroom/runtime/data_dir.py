@@ -16,32 +16,19 @@ LOOK_S = 0.02
 
 
 JOURNAL_KEPT_S = 7 * 86_400
-"""Time since the journal's last change: longer than any session (a day) or place (minutes), so
-nothing in it is alive.
-"""
+"""Longer than any session or place."""
 
 JOURNAL_FILES = (".journal", ".journal.lock", ".journal.new")
 
 
-class CannotStart(GreenroomError):
-    """The machine does not let greenroom start (port in use, directory unwritable); one line says
-    why.
-    """
+class CannotStart(GreenroomError): ...
 
 
 class DataDir:
-    """`<data>`, locked for the life of the process, or of any number of processes that share
-    ledgers.
-
-    The lock is on the directory itself: it can be taken on a full or read-only disk, so that what
-    is there can be restored and pages served.
-    """
+    """The lock is on the directory itself: it can be taken on a full or read-only disk."""
 
     def __init__(self, path: Path, *, shared: bool = False, wait_s: float = 0.0) -> None:
-        """Makes the directory (mode 700) and takes the lock. Raises CannotStart.
-
-        `wait_s`: how long the lock's present holder may take to end.
-        """
+        """Mode 700. Raises CannotStart. `wait_s`: how long the lock's holder may take to end."""
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,11 +67,7 @@ class DataDir:
         return self.path / "rooms" / f"{room_id}.journal"
 
     def drop_old_journals(self, rooms: Container[str]) -> None:
-        """Removes the journals of other rooms that have not changed for JOURNAL_KEPT_S.
-
-        Needs the directory for itself. Keeps damaged copies, for people, and what cannot be
-        removed.
-        """
+        """Needs the directory for itself. Keeps damaged copies."""
         before_s = time.time() - JOURNAL_KEPT_S
         for path in (self.path / "rooms").glob("*.journal"):
             with contextlib.suppress(OSError):
@@ -100,13 +83,10 @@ class DataDir:
 
     @property
     def config_copy(self) -> Path:
-        """The last good configuration, for a start without the store."""
         return self.path / "config.last-good"
 
     def release(self) -> None:
-        """Frees the lock, also when a process that the application has forked still has the file
-        open.
-        """
+        """Also when a process that the application has forked still has the file open."""
         with contextlib.suppress(OSError):
             (self.path / PID_FILE).unlink()
         with contextlib.suppress(OSError):

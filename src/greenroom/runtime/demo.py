@@ -1,5 +1,3 @@
-"""The demo: a shop as origin, a room that is quickly full, and a crowd, in one process."""
-
 import asyncio
 import random
 import shutil
@@ -41,14 +39,12 @@ ROOM = {
     "session_duration": 1,
     "enabled_origin_commands": ["revoke"],
 }
-"""Small enough to be filled by hand; a visitor who buys frees a place at once."""
+"""Small enough to be filled by hand."""
 
 HISTORY_DAYS = 30
 WRITE_EVERY_S = 6 * 3_600
-"""As much at once as the store takes in; the running process works out hours and days."""
 
 LOG_LEVEL = "warning"
-"""An operator's log would bury it."""
 
 
 def run_demo(
@@ -59,17 +55,14 @@ def run_demo(
     *,
     with_history: bool = False,
 ) -> None:
-    """Runs until stopped. Default addresses that are in use are replaced.
-
-    `with_history`: the analytics begin with a generated month, marked as such.
+    """Default addresses that are in use are replaced. `with_history`: begin with a generated
+    month.
     """
     run_in_loop(lambda: _demo(listen, control, crowd_size, say, with_history))
 
 
 def run_shop(listen: str | None, say: Say) -> None:
-    """Runs only the shop, until stopped. Its address is never replaced: the configuration of a
-    proxy names it.
-    """
+    """The address is never replaced: the configuration of a proxy names it."""
     run_in_loop(lambda: _shop_only(listen or Server().listen, say))
 
 
@@ -136,11 +129,7 @@ async def _demo(
 
 
 def fill_with_history(data: Path, room: Room, now_s: int) -> None:
-    """Writes HISTORY_DAYS of generated minutes, up to the last full hour, into the analytics of a
-    data directory.
-
-    The only place where anything generated enters them. Raises StorageFailed.
-    """
+    """The only place where anything generated enters analytics. Raises StorageFailed."""
     end_s = now_s // 3_600 * 3_600
     begin_s = end_s - HISTORY_DAYS * 86_400
     keeper = open_keeper(
@@ -185,7 +174,6 @@ async def _explain(process: Process, say: Say) -> None:
 
 
 def _addresses(asked: Mapping[str, str | None], say: Say) -> dict[str, str]:
-    """Replaces a default address that is in use by any free port, and says so."""
     problems = [
         problem
         for key, text in asked.items()
@@ -229,5 +217,4 @@ def _any_port(host: str) -> Address:
 
 
 def _reachable(address: Address) -> Address:
-    """Replaces "every address" by one that a browser on this machine can open."""
     return Address("127.0.0.1", address.port) if address.host in ("0.0.0.0", "::") else address  # noqa: S104  compared, not bound

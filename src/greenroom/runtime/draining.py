@@ -8,7 +8,6 @@ from greenroom.runtime.front_ends import FrontEnd, drain_all
 async def drain(
     front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
 ) -> None:
-    """Waits at most `seconds` for requests under way, or until `hurry`; then cuts them off."""
     told = -1
 
     def progress(left: int) -> None:

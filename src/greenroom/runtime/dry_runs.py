@@ -1,8 +1,5 @@
-"""Dry runs for the dashboard, each in a low-priority process, so that visitors never wait for a
-simulation.
-
-`python -m greenroom.runtime.dry_runs` is that process: a JSON request on standard input, lines of
-JSON on standard output.
+"""Dry runs for the dashboard, each in a low-priority process (`python -m
+greenroom.runtime.dry_runs`): a JSON request on standard input, lines of JSON on standard output.
 """
 
 import json
@@ -24,15 +21,12 @@ from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run
 from greenroom.simulator.example_crowd import MINUTES, VISIT_S, VISITORS, last_wait
 
 LASTS_S, EXAMPLE_LASTS_S = 240.0, 40.0
-"""A longer run is ended: its crowd is too large for its limits."""
 
 AT_ONCE = 1
 KEPT = 20
-"""The oldest goes first."""
 
 WAITING_MAX = 5
 EXAMPLES_KEPT = 500
-"""Examples for limits that people typed; the least recently used goes first."""
 
 LOW_PRIORITY = 10
 EXAMPLE = ExampleWait(VISITORS, MINUTES, VISIT_S)
@@ -49,9 +43,7 @@ class DryRunProcesses:
         )
 
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """Returns the id of the new run, or None while too many wait. Raises InvalidConfig for
-        wrong arrivals.
-        """
+        """None while too many wait. Raises InvalidConfig."""
         request = DryRunRequest(**wanted)
         crowd_of(request)
         run_id = secrets.token_hex(16)
@@ -68,14 +60,11 @@ class DryRunProcesses:
         return run_id
 
     def find(self, run_id: str) -> DryRunState | None:
-        """None when there is no such run any more."""
         with self._guard:
             return self._runs.get(run_id)
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """Returns what is known so far; while too many others wait it is not begun, and the next
-        call tries again.
-        """
+        """While too many others wait it is not begun, and the next call tries again."""
         asked = json.dumps(dict(settings), sort_keys=True)
         with self._guard:
             found = self._examples.pop(asked, None)
@@ -115,7 +104,6 @@ class DryRunProcesses:
 
 
 def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
-    """Yields the lines of a process, which is ended after `lasts_s`."""
     command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
     with subprocess.Popen(  # noqa: S603 - our own program
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,9 +1,5 @@
-"""greenroom inside the process of an application: the decision service on the application's own
-event loop.
-
-There is no listener for visitors and no signal is taken; the application's server has both. What an
-application is given and what it answers is changed as little as the gateway changes it: the ticket
-cookie does not reach it, and it goes out with the answer.
+"""greenroom inside the process of an application, on its event loop: no listener for visitors, no
+signals. The ticket cookie does not reach the application, and goes out with the answer.
 """
 
 import asyncio
@@ -49,20 +45,18 @@ from greenroom.runtime.parts import EMBEDDED
 from greenroom.runtime.process import Process
 
 SENDERS_REMEMBERED = 4_096
-"""About 1 MB of connections' addresses."""
+"""About 1 MB."""
 
 ANSWER_S = 12.0
-"""A ledger answers within seconds, even without Redis; after this the visitor is held."""
 
 RETRY_S = 1.0
-"""Between two attempts to start: often a worker that is ending still has the data directory."""
 
 AppHeaders = Iterable[tuple[bytes, bytes]]
 log = logging.getLogger("greenroom")
 
 
 class AppRequest(NamedTuple):
-    """`target` is what will be served: a path with query, percent-encoded."""
+    """`target`: a path with query, percent-encoded."""
 
     method: str
     target: bytes
@@ -72,11 +66,11 @@ class AppRequest(NamedTuple):
     version: str = "HTTP/1.1"
     server: tuple[str, int] = ("", 0)
     prefix: str | None = None
-    """What stands before `target` in the visitor's address; None: what a trusted proxy says."""
+    """Before `target` in the visitor's address; None: what a trusted proxy says."""
 
 
 class AppRequests:
-    """The application as a front end. `policy` and `limits` may be replaced at any time."""
+    """`policy` and `limits` may be replaced at any time."""
 
     def __init__(
         self,
@@ -107,8 +101,8 @@ class AppRequests:
         self.closed = True
 
     def receive(self, request: AppRequest, done: Callable[[Forward | Answer], None]) -> None:
-        """Calls `done` exactly once, now or later. Never raises; after any error the answer holds
-        the visitor.
+        """Calls `done` exactly once, now or later. Never raises; after any error the visitor is
+        held.
         """
         try:
             arrival = self._arrival(request)
@@ -150,9 +144,7 @@ class AppRequests:
         return found[0] if found else OUTAGE
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Carries out the application's Cf-Waiting-Room-Command; returns the Set-Cookie value to
-        send instead of the ticket, or nothing.
-        """
+        """Returns the Set-Cookie value to send instead of the ticket, or nothing."""
         try:
             return b"" if self.closed else self._decisions.obey(forward, command)
         except Exception as error:
@@ -160,17 +152,13 @@ class AppRequests:
             return b""
 
     def application_cookies(self, value: bytes) -> bytes:
-        """Removes tickets from a Cookie header."""
         return without_cookies(value, self._decisions.own_cookies)
 
     def visitor_headers(
         self, headers: AppHeaders, cookie: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Splits the application's headers into those for the visitor and its command for the room
-        (or nothing).
-
-        The application can never set the ticket cookie, and an answer that carries a ticket is not
-        for shared caches.
+        """And the application's command for the room. The application can never set the ticket
+        cookie; an answer that carries a ticket is not for shared caches.
         """
         kept: list[tuple[bytes, bytes]] = []
         caching: list[tuple[bytes, bytes]] = []
@@ -249,10 +237,8 @@ def source_of(config: str | os.PathLike[str] | Mapping[str, Any]) -> ConfigSourc
 
 
 class Embedded:
-    """Everything but the constructor is called inside one event loop."""
-
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
-        """`control`: also listen on the control address. Raises InvalidConfig."""
+        """Raises InvalidConfig."""
         source.load()
         self._source = source
         self._parts = EMBEDDED._replace(control=control)
@@ -264,12 +250,11 @@ class Embedded:
 
     @property
     def requests(self) -> AppRequests | None:
-        """None while greenroom does not run."""
         requests = self.last_requests
         return None if requests is None or requests.closed else requests
 
     async def start(self) -> None:
-        """Returns once it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
+        """Raises InvalidConfig, CannotStart or StorageFailed."""
         leave_logs_to_logging()
         process = self._process = Process(
             self._source, log.info, front_ends=[self._front_end], parts=self._parts
@@ -321,7 +306,7 @@ class Embedded:
                 await self._running
 
     async def stop(self) -> None:
-        """Returns when every journal is closed. Idempotent."""
+        """When every journal is closed. Idempotent."""
         self.end()
         await self.ended()
 
@@ -341,7 +326,6 @@ class Embedded:
 
 
 def report_failed_start(error: Exception) -> None:
-    """Logs why every visitor is held."""
     expected = isinstance(error, (GreenroomError, OSError))
     log.error(
         "greenroom cannot start, every visitor is held: %s",

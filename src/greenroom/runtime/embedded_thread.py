@@ -1,7 +1,3 @@
-"""greenroom beside an application without an event loop: its own loop and thread, called from the
-application's threads.
-"""
-
 import asyncio
 import atexit
 import os
@@ -30,12 +26,9 @@ CLOSING_S = 10.0
 
 
 class EmbeddedThread:
-    """Thread-safe. Starts with the first call after a fork, so that every worker of a server has
-    its own.
-    """
+    """Thread-safe. Starts with the first call after a fork, so that every worker has its own."""
 
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
-        """Raises InvalidConfig."""
         source.load()
         self._source = source
         self._control = control
@@ -50,7 +43,7 @@ class EmbeddedThread:
 
     @property
     def requests(self) -> AppRequests | None:
-        """For use inside the thread; None while greenroom does not run in this process."""
+        """None while greenroom does not run in this process."""
         return (
             self._embedded.requests
             if self._embedded is not None and self._owner == os.getpid()
@@ -64,9 +57,7 @@ class EmbeddedThread:
         return self._embedded.own_requests
 
     def start(self) -> None:
-        """Returns once it decides; idempotent. Raises InvalidConfig, CannotStart, StorageFailed or
-        OSError.
-        """
+        """Idempotent. Raises InvalidConfig, CannotStart, StorageFailed or OSError."""
         with self._starting:
             if self.requests is None and not self._closed:
                 started: Future[None] = Future()
@@ -79,9 +70,7 @@ class EmbeddedThread:
                 _running.add(self)
 
     def close(self) -> None:
-        """Returns when every journal is closed, after CLOSING_S at most; from then on every visitor
-        is held.
-        """
+        """After CLOSING_S at most; from then on every visitor is held."""
         self._closed = True
         if self._owner != os.getpid():
             return
@@ -91,9 +80,7 @@ class EmbeddedThread:
             thread.join(CLOSING_S)
 
     def decide(self, request: AppRequest) -> Forward | Answer:
-        """Holds the visitor while greenroom cannot start, and when it does not answer within
-        ANSWER_S.
-        """
+        """Holds the visitor while greenroom cannot start or answer."""
         requests = self.requests or self._started()
         found: Future[Forward | Answer] = Future()
         if requests is None or self._loop is None:

@@ -1,7 +1,5 @@
-"""Random bits for the request path, fetched from the kernel in bulk, because a system call costs
-more than the rest.
-
-A fork throws away what was fetched and not used.
+"""Random bits for the request path, fetched in bulk, because a system call costs more than the
+rest. A fork discards what was fetched.
 """
 
 import os
@@ -13,7 +11,7 @@ _WORDS = struct.Struct(f"={FETCHED_BYTES // 8}Q")
 
 
 class Entropy:
-    """No bit is given twice. Not for several threads."""
+    """No bit is given twice. Not thread-safe."""
 
     def __init__(self) -> None:
         self.forget()

@@ -32,7 +32,6 @@ def explained(
     now_ms: int,
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
-    """Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
     arrival = dry_run(
         asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
     )
@@ -53,7 +52,7 @@ def _definition(config: Config, room: Room) -> RoomDefinition:
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
-    """Explains on this file and its store. Raises InvalidConfig or StorageFailed."""
+    """Raises InvalidConfig or StorageFailed."""
     config = load_config(path)
     url = config.store or default_url(config.data)
     if store_exists(url):

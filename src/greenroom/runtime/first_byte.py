@@ -8,9 +8,7 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 
 
 class ProtocolsByFirstByte:
-    """Speaks `usual` unless the first byte is one of `others`. `limits` bounds silent clients in
-    number and time.
-    """
+    """`limits` bounds silent clients in number and time."""
 
     def __init__(
         self, usual: MakeProtocol, others: Mapping[int, MakeProtocol], limits: Limits
@@ -19,7 +17,6 @@ class ProtocolsByFirstByte:
         self.others = others
         self.limits = limits
         self.silent = 0
-        """Connections on which nothing has come yet."""
 
     def connection(self) -> asyncio.Protocol:
         return _Undecided(self)

@@ -1,10 +1,6 @@
-"""Follows the configuration store: loads its newest revision within a second, or keeps the last
-good one.
-
-Reads the revision every POLL_S, and at once after a write through this process. Leaves out or holds
-what cannot be used, and names it; a revision that cannot be applied at all (a full disk) is
-retried. While the store is unreachable nothing changes, and a copy in the data directory serves the
-next start.
+"""Follows the configuration store: reads the revision every POLL_S, and at once after a write
+through this process. Leaves out or holds what cannot be used. A copy in the data directory serves a
+start without the store.
 """
 
 import asyncio
@@ -19,24 +15,21 @@ from greenroom.model.configuration import Configuration
 from greenroom.web.stores import ConfigStore
 
 POLL_S = 0.4
-"""With the time to compile, a change counts within a second everywhere."""
 
 RETRY_S = 5.0
-"""For a revision that was refused, or a copy that could not be written."""
 
 log = structlog.get_logger(__name__)
 Apply = Callable[[Configuration], Awaitable[None]]
 
 
 class StoreFollower:
-    """Reads `store` in threads; `apply`, in the event loop, applies a configuration as a whole or
-    not at all.
+    """Reads `store` in threads; `apply` applies a configuration as a whole or not at all, in the
+    event loop.
     """
 
     def __init__(
         self, store: ConfigStore, name: str, copy: ConfigCopy, now_ms: Callable[[], int]
     ) -> None:
-        """`name` is shown to people."""
         self._store = store
         self._copy = copy
         self._now_ms = now_ms
@@ -47,11 +40,8 @@ class StoreFollower:
         self.state = StoreState(name=name)
 
     async def begin(self, apply: Apply, may_be_new: bool) -> None:
-        """Applies the newest configuration of the store, else the copy, else (only where
-        `may_be_new`) the empty one.
-
-        Raises TooNew, or StorageFailed or InvalidConfig when there is none: without its rooms an
-        edge would let everybody by.
+        """The store's, else the copy, else (only where `may_be_new`) the empty one. Raises TooNew,
+        or StorageFailed or InvalidConfig: without its rooms an edge would let everybody by.
         """
         try:
             found = await asyncio.to_thread(self._store.read)
@@ -74,7 +64,7 @@ class StoreFollower:
             await self._keep_copy()
 
     async def run(self, apply: Apply, unfinished: Callable[[], bool] = lambda: False) -> None:
-        """Until cancelled. `unfinished`: applying the same revision again may do more."""
+        """`unfinished`: applying the same revision again may do more."""
         loop = asyncio.get_running_loop()
 
         def wake() -> None:

@@ -1,8 +1,4 @@
-"""Front ends: every way in to the one decision service of a process.
-
-The built-in gateway is the first; the listener where other proxies ask is the same gateway with
-another receiver.
-"""
+"""Every way in to the one decision service of a process."""
 
 import asyncio
 import socket
@@ -39,18 +35,15 @@ Progress = Callable[[int], None]
 
 class FrontEnd(Protocol):
     async def start(self) -> None:
-        """Raises OSError when it cannot."""
+        """Raises OSError."""
 
     def configure(self, config: Config) -> None:
-        """Raises OSError or ssl.SSLError when it cannot be used, having changed nothing."""
+        """Raises OSError or ssl.SSLError, having changed nothing."""
 
     async def drain(self, seconds: float, progress: Progress) -> int:
-        """Accepts nothing more, waits at most `seconds` for requests under way, then closes;
-        returns how many were cut off.
-        """
+        """Returns the requests cut off after `seconds`."""
 
-    def close(self) -> None:
-        """Idempotent."""
+    def close(self) -> None: ...
 
 
 class Configurable(Protocol):
@@ -75,9 +68,7 @@ class GatewayFrontEnd:
         listening: Listening = tuple,
         everywhere: Listening | None = None,
     ) -> None:
-        """Make it inside the event loop. Raises OSError when a certificate or the access log's file
-        cannot be read or opened.
-        """
+        """Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener
         self.tls: ssl.SSLContext | None = (
             server_context(config.tls.cert, config.tls.key) if config.tls else None
@@ -123,8 +114,6 @@ class GatewayFrontEnd:
 
 
 class DecideFrontEnd:
-    """The listener where other proxies ask, over HTTP or SPOE; nothing is forwarded from here."""
-
     def __init__(
         self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
     ) -> None:
@@ -175,10 +164,7 @@ def built_in_front_ends(
     listening: Listening,
     everywhere: Listening,
 ) -> list[BuiltInFrontEnd]:
-    """Those that have a listener, the gateway first.
-
-    `listening` gives all greenroom listeners on this machine, `everywhere` all.
-    """
+    """The gateway first."""
     found: list[BuiltInFrontEnd] = []
     if listeners.visitors:
         found.append(
@@ -190,7 +176,6 @@ def built_in_front_ends(
 
 
 def arrival_limits(config: Config) -> ArrivalLimits:
-    """For front ends that do not read the bytes of requests themselves."""
     return ArrivalLimits(
         config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes
     )
@@ -206,7 +191,6 @@ def _access_log(config: Config) -> AccessLog | None:
 
 
 async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Progress) -> int:
-    """`progress` receives the number of requests under way in all of them together."""
     left = [0] * len(front_ends)
 
     def told(index: int) -> Progress:

@@ -40,19 +40,15 @@ from greenroom.runtime.assemble import origins
 from greenroom.settings.process import Address
 
 LOOK_S = 0.3
-"""Between two looks for a changed configuration."""
 
 
 log = structlog.get_logger(__name__)
 
 
 class Layers(NamedTuple):
-    """The configuration of the file, and that of the store."""
-
     file: Config
     stored: Configuration
     config: Config
-    """Both together."""
 
 
 class OutboxSink:
@@ -75,9 +71,7 @@ class ProcessHealth:
         clock: Clock,
         listening: Listening,
     ) -> None:
-        """`layers` is called repeatedly; `listening` gives greenroom's own listeners, which no
-        check may be on.
-        """
+        """No check may be on a `listening` address."""
         file = layers().file
         self._layers = layers
         self._store = SqlHealthStore(
@@ -107,7 +101,6 @@ class ProcessHealth:
             tasks.create_task(self._follow())
 
     def origin_of(self, room: Room) -> str:
-        """Empty when there are no checks."""
         return origin_status(self._status(key) for key in (self._speaking or {}).get(room.id, ()))
 
     def _status(self, check_id: str) -> str:
@@ -115,7 +108,6 @@ class ProcessHealth:
         return condition.status if condition else "unknown"
 
     def hold_rooms(self, table: RoomTable) -> None:
-        """Holds new visitors of rooms that want it while their origin is unhealthy."""
         now_ms = self._now_ms()
         for room_id, schedule in table.rooms.items():
             room = schedule.now.room
@@ -136,9 +128,8 @@ class ProcessHealth:
                 )
 
     def _remembers(self, room_id: str, now_ms: int) -> bool:
-        """Whether the origin's state before this process began is known: a restart makes no
-        unhealthy origin well. A store that does not answer is waited for as long as an origin that
-        has become well.
+        """A restart makes no unhealthy origin well. A store that does not answer is waited for as
+        long as an origin that has become well.
         """
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
@@ -220,7 +211,6 @@ def _read(layers: Layers) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]
 
 
 def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
-    """Returns the checks that speak for each room's origin, by room id."""
     known, origin_of = OriginChecks(checks), origins(config)
     found = {}
     for room in config.rooms:
@@ -233,9 +223,7 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
 
 @cache
 def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
-    """Returns (address, port) of each listener, (file, 0) for Unix sockets; host names are looked
-    up, once.
-    """
+    """(file, 0) for Unix sockets; host names are looked up, once."""
     found = [(address.path, 0) for address in listeners if address.path]
     for host, port in [address[:2] for address in listeners if not address.path]:
         found.append((host, port))
@@ -248,7 +236,5 @@ def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
 
 
 def holder(file: Config, data: Path) -> str:
-    """Returns a name that no other living process has, and that is the same after a restart: one
-    process locks the data directory, or its workers have control listeners of their own.
-    """
+    """Unique among living processes, and the same after a restart."""
     return str(data) if file.shared is None else f"{socket.gethostname()} {data} {file.control}"

@@ -1,7 +1,5 @@
-"""Listening sockets from the parent process: socket activation, as systemd does it.
-
-While greenroom restarts, the kernel accepts connections, which wait for the next process. The
-protocol is three environment variables (sd_listen_fds(3)): LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES.
+"""Listening sockets from the parent process, as systemd passes them (sd_listen_fds(3)): while
+greenroom restarts, connections wait for the next process.
 """
 
 import os
@@ -12,10 +10,9 @@ from greenroom.runtime.data_dir import CannotStart
 
 FIRST_FD = 3
 SOCKETS_MAX = 16
-"""More than any unit file of greenroom asks for."""
 
 PURPOSES = ("visitors", "decide", "control")
-"""Names of sockets (`FileDescriptorName=`); a single one needs none."""
+"""`FileDescriptorName=`; a single socket needs none."""
 
 _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
@@ -23,10 +20,7 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 def inherited_sockets(
     environ: MutableMapping[str, str], pid: int, alone: str
 ) -> dict[str, socket.socket]:
-    """Returns the sockets by purpose, and removes the variables, so that no child takes them again.
-
-    `alone` is the purpose of a single unnamed socket. Raises CannotStart for what cannot be used.
-    """
+    """Removes the variables, so that no child takes the sockets again. Raises CannotStart."""
     given = (
         {name: environ.pop(name, "") for name in _VARIABLES}
         if environ.get("LISTEN_PID") == str(pid)
@@ -54,7 +48,7 @@ def inherited_sockets(
 
 
 def adopt(number: int) -> None:
-    """Makes this listening file descriptor the inherited visitors' socket. Call it first of all."""
+    """Call it first of all."""
     if number != FIRST_FD:
         os.dup2(number, FIRST_FD)
         os.close(number)

@@ -1,7 +1,3 @@
-"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed
-when a room is removed.
-"""
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,100 +25,77 @@ from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.work_pieces import WorkPieces
 
 JOURNAL_LEAST_BYTES = 1 << 20
-"""A smaller journal is not worth compacting: it is read in milliseconds."""
+"""Read in milliseconds."""
 
 JOURNAL_GROWTH = 3
-"""Times what is alive in it that a journal may reach: keeps the disk bounded and the start within a
-second.
-"""
+"""Keeps the disk bounded and the start within a second."""
 
 TOLD_BYTES = 16 << 20
-"""Journals above this take a moment to read, and the start says so."""
 
 RoomsAt = Callable[[int], Iterable[Room]]
-"""The rooms as their ledgers are told, at a moment of Unix milliseconds."""
 
 log = structlog.get_logger(__name__)
 
 
 class OpenRoom(Protocol):
-    """One open room, wherever its ledger is."""
-
     @property
-    def ledger(self) -> LedgerPort:
-        """Answers its visitors."""
+    def ledger(self) -> LedgerPort: ...
 
-    def figures(self, now_ms: int) -> Figures:
-        """Its ledger at this moment, or nearly."""
+    def figures(self, now_ms: int) -> Figures: ...
 
 
 class ProcessLedgerStore(Protocol):
-    """All open rooms of a process: in memory (`LocalLedgerStore`) or in Redis
-    (`SharedLedgerStore`).
-
-    What `prepare` gave is only valid for the store that gave it.
-    """
+    """What `prepare` gave is only valid for the store that gave it."""
 
     @property
-    def open(self) -> Mapping[str, OpenRoom]:
-        """By room id."""
+    def open(self) -> Mapping[str, OpenRoom]: ...
 
     async def exchange_keys(self) -> None:
-        """Before the key ring is read: takes in the keys of other machines, where there are any."""
+        """Before the key ring is read."""
 
     def exchanges_keys(self) -> bool:
-        """Whether other machines, where there are any, would hear of a new key before it seals."""
+        """Whether other machines would learn of a new key before it seals."""
 
     async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms as they are remembered. Raises StorageFailed."""
+        """Raises StorageFailed."""
 
-    async def run(self) -> None:
-        """Until cancelled: time passes."""
+    async def run(self) -> None: ...
 
     async def prepare(self, rooms: RoomsAt) -> dict[str, Any]:
-        """The ledgers of these rooms; visitors are served meanwhile. Raises StorageFailed, having
-        changed nothing.
-
-        Between this and `take_over` or `discard` it is not called again.
+        """Visitors are served meanwhile. Raises StorageFailed, having changed nothing. Not called
+        again before `take_over` or `discard`.
         """
 
-    def discard(self, prepared: Mapping[str, Any]) -> None:
-        """Closes the rooms that `prepare` opened and that were not used."""
+    def discard(self, prepared: Mapping[str, Any]) -> None: ...
 
-    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None:
-        """From now on these rooms are open, with these settings."""
+    def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None: ...
 
     def asked(self) -> None:
-        """Notes that figures are wanted by someone outside, so that they are fresh for a while."""
+        """So that figures are fresh for a while."""
 
     def sync_state(self) -> SyncState | None:
-        """How this process stands with the coordinator of all data centers; None where it is its
-        own.
-        """
+        """None where the process is its own coordinator."""
 
     async def give_up(self, data_center: str) -> None: ...
 
     def looks(self, now_ms: int) -> Iterable[RoomLook]: ...
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written,
-        with the reason.
-        """
+        """Room name -> why its ledger cannot be written."""
 
     def closed(self, prepared: Mapping[str, Any] | None = None) -> Mapping[str, str]:
-        """Ids of the open rooms, or of those prepared, whose ledger could not be opened, with the
-        reason. They hold their visitors, and `prepare` tries again.
+        """Room id -> why its ledger could not be opened; the room holds its visitors, and `prepare`
+        tries again.
         """
 
     async def flush(self) -> None:
-        """Onto the disk itself. Raises StorageFailed."""
+        """Raises StorageFailed."""
 
-    async def close(self) -> None:
-        """Puts everything away."""
+    async def close(self) -> None: ...
 
 
 class ClosedJournal:
-    """In the place of one that cannot be opened: nothing can be written, so no visitor is let in."""
+    """Nothing can be written, so no visitor is admitted."""
 
     size = 0
     damage: tuple[Damage, ...] = ()
@@ -138,14 +111,11 @@ class ClosedJournal:
     def replay(self) -> Iterator[bytes]:
         return iter(())
 
-    def sync(self) -> None:
-        """There is nothing to flush."""
+    def sync(self) -> None: ...
 
-    def compact(self, _payloads: Iterable[bytes], _since: int | None = None) -> None:
-        """There is nothing to replace."""
+    def compact(self, _payloads: Iterable[bytes], _since: int | None = None) -> None: ...
 
-    def close(self) -> None:
-        """It is."""
+    def close(self) -> None: ...
 
 
 RoomJournal = LateJournal | ClosedJournal
@@ -153,15 +123,12 @@ RoomJournal = LateJournal | ClosedJournal
 
 @dataclass(slots=True)
 class LocalRoom:
-    """One room's ledger, its journal, and how its requests were answered so far."""
-
     ledger: MemoryLedger
     journal: RoomJournal
     flushed: int = 0
-    """Size of the journal when it was last flushed: a room where nothing happened costs nothing."""
+    """A room where nothing happened costs nothing."""
 
     def figures(self, now_ms: int) -> Figures:
-        """The ledger at this moment."""
         gauges = self.ledger.gauges()
         found: list[Outcome] = []
         self.ledger.peek(
@@ -179,15 +146,12 @@ class LocalRoom:
         )
 
     def wants_compacting(self) -> bool:
-        """Whether most of the journal is history."""
         return self.journal.size > max(
             JOURNAL_LEAST_BYTES, JOURNAL_GROWTH * self.ledger.live_bytes()
         )
 
 
 class LocalLedgerStore:
-    """All open rooms by id. `run` makes time pass in them."""
-
     def __init__(
         self,
         data: DataDir,
@@ -203,17 +167,13 @@ class LocalLedgerStore:
         self._ledgers: dict[str, MemoryLedger] = {}
         self._loop = TickLoop(lambda: self._ledgers, clock, on_error)
 
-    async def exchange_keys(self) -> None:
-        """One process has no others."""
+    async def exchange_keys(self) -> None: ...
 
     def exchanges_keys(self) -> bool:
-        """There is none to tell."""
         return True
 
     async def restore(self, rooms: RoomsAt) -> None:
-        """Opens these rooms as the journals remember them, with a clock that is behind none of
-        them.
-        """
+        """With a clock that is behind none of the journals."""
         journals: dict[str, RoomJournal] = {}
         try:
             for room in rooms(self._clock.now_ms()):
@@ -242,11 +202,9 @@ class LocalLedgerStore:
         self._data.drop_old_journals(self.open)
 
     async def run(self) -> None:
-        """Until cancelled: sessions end, ghosts are swept, permits are leased."""
         await self._loop.run()
 
     async def prepare(self, rooms: RoomsAt) -> dict[str, LocalRoom]:
-        """See ProcessLedgerStore: those at hand, and new ones opened."""
         wanted: dict[str, LocalRoom] = {}
         pieces = WorkPieces()
         try:
@@ -262,15 +220,12 @@ class LocalLedgerStore:
         return wanted
 
     def discard(self, prepared: Mapping[str, LocalRoom]) -> None:
-        """Closes the rooms that `prepare` opened and that were not used."""
         for room_id, ledgers in prepared.items():
             if self.open.get(room_id) is not ledgers:
                 ledgers.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
-        """From now on these rooms are open, with these settings; those of the others wait on the
-        disk for their return.
-        """
+        """Those of the other rooms wait on the disk for their return."""
         for room_id, ledgers in self.open.items():
             if prepared.get(room_id) is not ledgers:
                 ledgers.journal.close()
@@ -287,20 +242,14 @@ class LocalLedgerStore:
                 found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally()
             )
 
-    def asked(self) -> None:
-        """Figures are always fresh."""
+    def asked(self) -> None: ...
 
     def sync_state(self) -> SyncState | None:
-        """Nothing to synchronize."""
         return None
 
-    async def give_up(self, data_center: str) -> None:
-        """There is no other data center."""
+    async def give_up(self, data_center: str) -> None: ...
 
     def halted(self) -> Mapping[str, str]:
-        """Names of the rooms whose admissions are stopped because the ledger cannot be written,
-        with the reason.
-        """
         return {
             found.ledger.room.name: "the journal is not writable"
             for found in self.open.values()
@@ -315,8 +264,8 @@ class LocalLedgerStore:
         }
 
     async def flush(self) -> None:
-        """Onto the disk itself, and compacted where history has piled up. Raises StorageFailed
-        after every room had its turn.
+        """Compacts where history has piled up. Raises StorageFailed after every room had its
+        turn.
         """
         failed: StorageFailed | None = None
         for room_id, ledgers in list(self.open.items()):
@@ -338,7 +287,6 @@ class LocalLedgerStore:
             ledgers.flushed = size
 
     async def close(self) -> None:
-        """Everything onto the disk, and closed."""
         for ledgers in self.open.values():
             with contextlib.suppress(
                 StorageFailed
@@ -400,10 +348,8 @@ def _read(journal: RoomJournal) -> LedgerMemory:
 
 
 def _make_up_for_lost(room: Room, journal: RoomJournal, memory: LedgerMemory, now_ms: int) -> None:
-    """Tells what the journal has lost, and keeps as many units taken as that may have been, so that
-    the limits hold.
-
-    They are written down too: the next start finds a journal without damage.
+    """Keeps as many units taken as the journal may have lost, so that the limits hold, and writes
+    them down.
     """
     entropy = Entropy()
     lost = (

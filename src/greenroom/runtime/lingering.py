@@ -1,9 +1,5 @@
-"""Answers to requests that were not read to their end: the rest is read and discarded, so that the
-answer arrives.
-
-Closing a socket with unread input resets the connection and destroys the answer on its way. Here
-the last part of the answer waits until the upload is over, bounded in bytes and time; the client
-has the whole answer before that, by its length.
+"""The rest of a request that was not read to its end is discarded, within bounds, before the
+connection is closed: closing a socket with unread input destroys the answer on its way.
 """
 
 import asyncio
@@ -16,13 +12,10 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 @dataclass(frozen=True)
 class LingerLimits:
-    """How much of a refused upload is discarded, and for how long."""
-
     most_bytes: int = 16 << 20
     silence_s: float = 2
     most_s: float = 60
     kept_bytes: int = 64 << 20
-    """For the unfinished requests of the application, all together."""
 
 
 class LingeringApp:

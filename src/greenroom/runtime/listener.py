@@ -17,16 +17,13 @@ from greenroom.runtime.socket_file import MODE, listen_on_file
 from greenroom.settings.process import Address
 
 CLOSING_S = 2
-"""For answers under way when greenroom ends."""
 
 
 def bind(
     address: Address, what: str, *, reuse_port: bool = False, mode: int = MODE
 ) -> socket.socket:
-    """Binds a socket that does not listen yet; with `reuse_port` one of several on that address.
-
-    One on a file (with this `mode`) listens already, and is always alone. Raises CannotStart,
-    naming `what` wanted the address.
+    """Does not listen yet, except on a file. Raises CannotStart, naming `what` wanted the
+    address.
     """
     if address.path:
         return listen_on_file(address.path, what, mode)
@@ -57,7 +54,7 @@ def bind(
 
 
 def bound(listener: socket.socket) -> Address:
-    """Returns the real address, also when port 0 was asked for."""
+    """Also when port 0 was asked for."""
     if listener.family == socket.AF_UNIX:
         return Address("", 0, listener.getsockname())
     host, port = listener.getsockname()[:2]
@@ -97,7 +94,6 @@ class AppListener:
             await asyncio.sleep(0.005)
 
     async def close(self) -> None:
-        """Waits at most CLOSING_S for answers under way."""
         self._server.should_exit = True
         if self._task:
             await asyncio.wait([self._task])

@@ -1,5 +1,3 @@
-"""The API's use cases for commands, on the store of a greenroom that may be running."""
-
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +20,8 @@ from greenroom.web.config_service import ConfigService
 def config_service_beside(
     data: Path | None, url: str | None = None, *, existing: bool = False
 ) -> Iterator[ConfigService]:
-    """Opens the store at `url`, or in the data directory; makes it unless it must be `existing`.
-    Raises CannotStart, StorageFailed or InvalidConfig.
+    """Makes the store unless it must be `existing`. Raises CannotStart, StorageFailed or
+    InvalidConfig.
     """
     folder = data or default_data()
     if existing and (missing := _missing(folder, url)):
@@ -48,7 +46,6 @@ def store_is_there(data: Path | None, url: str | None) -> bool:
 
 
 def _missing(folder: Path, url: str | None) -> str:
-    """Returns what is missing and what to do about it; empty when the store is there."""
     if store_exists(url or default_url(folder)):
         return ""
     if url is not None:
@@ -65,7 +62,6 @@ def _missing(folder: Path, url: str | None) -> str:
 
 
 def author_here() -> str:
-    """Returns who is at the machine, for the audit log."""
     try:
         return f"command line ({getpass.getuser()})"
     except (KeyError, OSError):

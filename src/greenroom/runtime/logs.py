@@ -1,8 +1,5 @@
-"""Logs: one line per event on standard error, for people or machines, and never a visitor's secret
-in it.
-
-What logs through the standard library (uvicorn, asyncio) comes out the same way. Tracebacks omit
-the values of local variables: the visitor's headers are among them.
+"""Logs: one line per event on standard error, never with a visitor's secret. Tracebacks omit the
+values of local variables: the visitor's headers are among them.
 """
 
 import logging
@@ -19,16 +16,15 @@ from greenroom.settings.process import Log
 SECRET_KEYS = frozenset(
     {"cookie", "set_cookie", "authorization", "proxy_authorization", "ticket", "ticket_id"}
 )
-"""Never logged: with a ticket a person could take over a place in line or a session."""
+"""With a ticket a person could take over a place in line or a session."""
 
 ERRORS_PER_MINUTE = 10
 
 QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic": logging.WARNING}
-"""Libraries whose everyday messages tell an operator nothing."""
 
 
 def set_up_logs(log: Log) -> None:
-    """May be called again when the settings change."""
+    """May be called again."""
     shared: list[Any] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -72,9 +68,7 @@ def set_up_logs(log: Log) -> None:
 
 
 def leave_logs_to_logging() -> None:
-    """Hands events to `logging`, for an application that has set it up; not where structlog is set
-    up already.
-    """
+    """Not where structlog is set up already."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[
@@ -96,9 +90,7 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escapes control characters: input must not look like another log line, or move a terminal's
-    cursor.
-    """
+    """Input must not look like another log line, or move a terminal's cursor."""
     return {
         key: printable(value) if isinstance(value, str) and key != "exception" else value
         for key, value in event.items()
@@ -106,9 +98,7 @@ def without_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 
 class ErrorLog:
-    """Logs unexpected exceptions with traceback, at most ERRORS_PER_MINUTE: clients cannot fill the
-    disk with them.
-    """
+    """At most ERRORS_PER_MINUTE: clients cannot fill the disk."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s

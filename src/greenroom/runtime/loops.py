@@ -3,14 +3,13 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 REST_S = 1.0
-"""Before a failed loop is restarted."""
 
 
 @contextlib.asynccontextmanager
 async def beside(
     on_error: Callable[[BaseException], None], *loops: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[None]:
-    """Runs endless loops beside the block and ends them with it; restarts one that fails."""
+    """Restarts a loop that fails."""
 
     async def endless(loop: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -28,13 +28,10 @@ from greenroom.runtime.alert_picture import PictureTaker
 Look = Callable[[], tuple[ProcessState, Config, Configuration]]
 
 COUNT_S = 5.0
-"""Between two counts of waiting messages, for the metrics."""
 
 FIRST_ATTEMPT_S = 10.0
-"""The dashboard waits so long for the first answer to the test of a policy."""
 
 TEST_S = 20.0
-"""The API call that saves a webhook waits for its test."""
 
 
 class Notifications:
@@ -49,8 +46,6 @@ class Notifications:
     ) -> None:
         """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners;
         `learn_listeners` blocks until those of processes that have just started are among them.
-
-        `look` returns the process's present state; it is called in the event loop.
         """
         taker = PictureTaker()
         self._store = store
@@ -68,14 +63,12 @@ class Notifications:
         self._test_mode = config.sending.webhook_test
 
     def apply(self, config: Config) -> None:
-        """Messages under way are not touched."""
         self._file = config
         self._delivery.guard.policy = config.sending.outbound
         self._delivery.mail_server = config.sending.mail_server
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
-        """Sends, or waits while another process does; raises the alerts that this process knows of."""
         sender = NotificationSender(
             self.outbox,
             self._read,
@@ -107,7 +100,7 @@ class Notifications:
         return taker.take(state, config, self._layered(stored))
 
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Returns incidents since then, and open ones. Blocks; raises StorageFailed."""
+        """Blocks; raises StorageFailed."""
         return self.outbox.incidents(since_ms)
 
     @property
@@ -122,7 +115,7 @@ class Notifications:
         return self._delivery.guard.policy.target_problem(read_target(url))
 
     def test(self, webhook: Webhook) -> str:
-        """Call it in a thread."""
+        """Blocks."""
         self._learn_listeners()
         calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
         waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
@@ -151,7 +144,7 @@ class Notifications:
         self.outbox.put_test(policy, alert, self._now_ms())
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        """Call it in a thread."""
+        """Blocks."""
         end_s = time.monotonic() + FIRST_ATTEMPT_S
         while (found := self.outbox.test_problems(correlation_id)) is None:
             if time.monotonic() >= end_s:

@@ -1,5 +1,3 @@
-"""Which parts of greenroom a process has, and the addresses that they listen on."""
-
 import contextlib
 import os
 import socket
@@ -19,10 +17,6 @@ HANDOVER_S = 15.0
 
 
 class ProcessParts(NamedTuple):
-    """A whole process has all; a decide-only one has no gateway; an embedded one leaves signals to
-    the application.
-    """
-
     gateway: bool = True
     control: bool = True
     signals: bool = True
@@ -35,30 +29,24 @@ EMBEDDED = ProcessParts(gateway=False, control=False, signals=False, logs=False)
 
 
 class Listeners(NamedTuple):
-    """Bound sockets that do not listen yet."""
-
     visitors: socket.socket | None
     control: socket.socket | None
     decide: socket.socket | None
 
     def address(self, name: str, written: Address) -> Address:
-        """Returns the real address, also for port 0; `written` when there is no such listener."""
+        """Also for port 0; `written` when there is no such listener."""
         listener: socket.socket | None = getattr(self, name)
         return bound(listener) if listener else written
 
     def addresses(self, status: Address | None) -> tuple[Address, ...]:
-        """Returns where this process really listens; `status` is the address of its status pages."""
         return (*(bound(one) for one in self if one), *([status] if status else []))
 
 
 def claim(
     config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
 ) -> tuple[DataDir, Listeners]:
-    """Takes the data directory and every address, before anything else is begun. Raises
-    CannotStart.
-
-    With sockets from the parent process, greenroom may replace one that still drains: it waits for
-    the data directory then.
+    """Before anything else is begun. Raises CannotStart. With sockets from the parent process it
+    waits for the data directory of one that still drains.
     """
     alone = "visitors" if parts.gateway else "decide"
     inherited = inherited_sockets(os.environ, os.getpid(), alone) if parts.signals else {}
@@ -107,7 +95,6 @@ def announcement(
     control: Address,
     more: Iterable[str] = (),
 ) -> list[str]:
-    """`more` are lines about the control listener."""
     origin = config.origin.url if config.origin else "set by each zone"
     secure = "https" if config.control_tls else "http"
     lines = [

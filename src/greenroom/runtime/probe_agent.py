@@ -22,8 +22,8 @@ def run_agent(
     private: bool,
     say: Callable[[str], None],
 ) -> None:
-    """Runs until SIGTERM or SIGINT. Raises ReportFailed when greenroom refuses this agent, OSError
-    when `ca_file` cannot be read.
+    """Until SIGTERM or SIGINT. Raises ReportFailed when greenroom refuses this agent, OSError when
+    `ca_file` cannot be read.
     """
     tls = ssl.create_default_context(cafile=ca_file or None)
     asyncio.run(_run(AgentLink(join, token, name, tls), region, name, private, say))

@@ -1,9 +1,6 @@
-"""One greenroom process from start to end: the order of its steps, and the effect of signals.
-
-Start: configuration, data directory and its lock, both addresses, control listener (/healthz
-answers, /readyz says "starting"), keys, ledgers restored, and only then the public listener, so
-that no visitor is let in before it is known who is inside. The end is the reverse: /readyz says
-"draining", requests under way end, journals are closed.
+"""One greenroom process from start to end. Start: configuration, data directory and its lock, both
+addresses, control listener, keys, ledgers restored, and only then the public listener, so that no
+visitor is admitted before it is known who is active. The end is the reverse.
 """
 
 import asyncio
@@ -91,7 +88,6 @@ VERSION = version("greenroom")
 COMPILED = is_compiled()
 
 BREATH_S = 0.002
-"""For visitors, between the rules of two rooms, which take a fraction of a millisecond each."""
 
 log = structlog.get_logger(__name__)
 
@@ -107,11 +103,8 @@ class Process:
         front_ends: Sequence[MakeFrontEnd] = (),
         parts: ProcessParts = EVERYTHING,
     ) -> None:
-        """`say` prints a line for people; `routes` are added to the control listener. Raises
-        InvalidConfig.
-
-        `one_of_many`: other processes listen for visitors on the same address. `front_ends` are
-        added to the built-in ones, on the same decision service.
+        """`say` prints a line for people. Raises InvalidConfig. `one_of_many`: other processes
+        listen for visitors on the same address.
         """
         config, stamp = load_stamped(source)
         self._file = self.config = config
@@ -155,9 +148,8 @@ class Process:
         return self._control
 
     async def run(self) -> None:
-        """Returns when the journals are closed.
-
-        Raises CannotStart, StorageFailed or InvalidConfig (of the key file) when it cannot start.
+        """When the journals are closed. Raises CannotStart, StorageFailed or InvalidConfig (of the
+        key file).
         """
         with contextlib.ExitStack() as undo:
             data, listeners = claim(self.config, self._parts, undo, one_of_many=self._one_of_many)
@@ -232,9 +224,6 @@ class Process:
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
     ) -> LayeredStore:
-        """Opens the configuration store and takes over what is in it, before anything else is
-        begun.
-        """
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
@@ -268,7 +257,7 @@ class Process:
         return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
 
     def explain(self, asked: ExplainRequest) -> Explanation:
-        """Call it inside the event loop."""
+        """Inside the event loop."""
         now_ms = self._clock.now_ms()
         seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
         return explained(self.config, asked, self._lookups(), now_ms, seats)
@@ -323,9 +312,7 @@ class Process:
         )
 
     def _faults(self) -> tuple[Problem, ...]:
-        """Returns what cannot be used of the running configuration, and logs what is new: rules are
-        compiled late.
-        """
+        """Logs what is new: rules are compiled late."""
         names = {room.id: room.name for room in self.config.rooms}
         found = [
             *self.config.faults,
@@ -502,11 +489,8 @@ class Process:
             self._reloader.ask()
 
     async def _apply(self, config: Config, lookups: Lookups, *, strict: bool = False) -> None:
-        """Applies a changed configuration; all steps that can fail come before the first change.
-        `strict`: nothing new may be left out.
-
-        The longest steps, which make what is new, are done in small pieces: visitors are served
-        meanwhile.
+        """All steps that can fail come before the first change. `strict`: nothing new may be left
+        out. Done in small pieces: visitors are served meanwhile.
         """
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
@@ -540,9 +524,7 @@ class Process:
     def _settle(
         self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]
     ) -> None:
-        """Configures the ledgers for the start of the table, and holds a draw that became due while
-        the process was not running.
-        """
+        """Holds a draw that became due while the process was not running."""
         if self._health:
             self._health.hold_rooms(table)
         ledgers.take_over(

@@ -1,8 +1,5 @@
-"""The listeners of every process on one configuration store, so that what is saved through one
-process holds for all.
-
-Each process keeps a row among the sessions of the store. A row of a killed process is removed when
-it has not been renewed for FORGOTTEN_S.
+"""The listeners of every process on one configuration store, as rows among the sessions of the
+store; a killed process's row is removed after FORGOTTEN_S.
 """
 
 import asyncio
@@ -21,7 +18,6 @@ from greenroom.outbound.policy import read_address
 from greenroom.web.stores import SessionStore
 
 READ_S = 5.0
-"""Within this time every process knows a new process's listeners."""
 
 RENEW_S = 60.0
 FORGOTTEN_S = 600.0
@@ -40,7 +36,7 @@ class PublishedListeners:
     """Methods that read the store block and raise StorageFailed."""
 
     def __init__(self, own: _Places, rows: SessionStore, now_ms: Callable[[], int]) -> None:
-        """`own` listeners have numeric addresses; a Unix socket its file, and 0."""
+        """Numeric addresses; a Unix socket its file, and 0."""
         self._own = own
         self._rows = rows
         self._now_ms = now_ms
@@ -51,23 +47,20 @@ class PublishedListeners:
         self._elsewhere: _Places = ()
 
     def here(self) -> list[tuple[str, int]]:
-        """Returns what can be reached on this machine, by addresses that mean this machine."""
         return [*self._own, *self._siblings]
 
     def everywhere(self) -> list[tuple[str, int]]:
-        """Returns `here`, and what any other process reaches by the same address on its own
-        machine.
-        """
+        """`here`, and what another process reaches by the same address on its own machine."""
         return [*self.here(), *self._elsewhere]
 
     def everywhere_now(self) -> list[tuple[str, int]]:
-        """As `everywhere`, read from the store; the known ones when it cannot be read."""
+        """Read from the store; the known ones when it cannot be read."""
         with contextlib.suppress(StorageFailed):
             self.read()
         return self.everywhere()
 
     def publish(self) -> None:
-        """Publishes or renews this process's listeners, and removes those of killed processes."""
+        """And removes those of killed processes."""
         now_ms = self._now_ms()
         found = {row.secret_sha256: row for row in self._rows.rows(LISTENERS)}
         if self._id in found:
@@ -126,9 +119,7 @@ class PublishedListeners:
 
 
 def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Replaces "every address" by the machine's addresses: here it would mean this machine's. Omits
-    files.
-    """
+    """Here "every address" would mean this machine's. Omits files."""
     for text, port in places:
         address = read_address(text)
         if address is None:
@@ -137,7 +128,7 @@ def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[
 
 
 def this_machine() -> str:
-    """Returns a name that two processes share if, and only if, loopback means the same to them."""
+    """The same for two processes if, and only if, loopback means the same to them."""
     try:
         return f"{_BOOT.read_text().strip()} {os.readlink(_NETWORK)}"
     except OSError:
@@ -145,9 +136,7 @@ def this_machine() -> str:
 
 
 def own_addresses() -> tuple[str, ...]:
-    """Loopback, the addresses of this machine's name, and those from which it reaches others. Sends
-    no packet.
-    """
+    """Sends no packet."""
     found = ["127.0.0.1", "::1"]
     with contextlib.suppress(OSError):
         found += [str(entry[4][0]) for entry in socket.getaddrinfo(socket.gethostname(), None)]

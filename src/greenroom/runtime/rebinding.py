@@ -1,7 +1,5 @@
-"""Protects the control listener from DNS rebinding, and from what visitors send through a gateway.
-
-A page of `evil.example` may read what `http://evil.example:8081` answers. If that name suddenly
-leads to 127.0.0.1, an operator's browser would read `/status` and `/metrics` for it. Such a request
+"""Protects the control listener from DNS rebinding: a page of `evil.example` may read what
+`http://evil.example:8081` answers, and that name may suddenly lead to 127.0.0.1. Such a request
 comes from this machine, in clear text, and asks for the name.
 """
 
@@ -33,7 +31,7 @@ class OwnNamesOnly:
     """
 
     def __init__(self, app: ASGIApp, policy: Callable[[], ForwardedPolicy]) -> None:
-        """`policy` is asked for each request, so that a reload counts at once."""
+        """`policy` is asked for each request."""
         self._app = app
         self._policy = policy
 

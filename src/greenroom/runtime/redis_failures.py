@@ -1,9 +1,4 @@
-"""What Redis refuses, as one log event without traceback: which Redis, which cause, and what it
-said.
-
-A Redis without memory refuses every visitor's call, the sync, the leader lease and the ticket keys.
-All hold visitors and try again, so one event a minute for each cause is enough.
-"""
+"""Failures of Redis as one log event a minute for each cause, without traceback."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +19,6 @@ from greenroom.ledgers.redis.wire import Unreachable
 from greenroom.runtime.callbacks import OnError
 
 AGAIN_S = 60.0
-"""Between two events of one cause."""
 
 CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
     (OutOfMemoryError, "OOM", "out of memory: the server has reached its maxmemory"),
@@ -57,9 +51,7 @@ def cause_of(failure: BaseException) -> str:
 
 
 def is_failure_of_redis(error: BaseException) -> bool:
-    """Whether Redis, or the way there, is the reason: an unreadable answer is an error of
-    greenroom.
-    """
+    """An unreadable answer is an error of greenroom."""
     while isinstance(error, (Unreachable, StorageFailed)) and error.__cause__ is not None:
         error = error.__cause__
     return isinstance(error, (Unreachable, StorageFailed, RedisError, OSError))
@@ -69,7 +61,7 @@ class RedisFailures:
     def __init__(
         self, name: str, on_error: OnError, now_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """`name` is for the log; `on_error` receives everything that is no failure of Redis."""
+        """`on_error` receives everything that is no failure of Redis."""
         self._name = name
         self._on_error = on_error
         self._now_s = now_s

@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reloader:
-    """`apply` applies a checked configuration, as a whole or not at all."""
+    """`apply` applies a configuration as a whole or not at all."""
 
     def __init__(
         self,
@@ -52,11 +52,9 @@ class Reloader:
         self.state = ConfigState(file=source.name, loaded_ms=now_ms())
 
     def ask(self) -> None:
-        """Requests a reload, whether files changed or not."""
         self._asked.set()
 
     async def watch(self) -> None:
-        """Reloads whenever the files changed and came to rest, and on request, until cancelled."""
         seen = self._stamp
         while True:
             with contextlib.suppress(TimeoutError):
@@ -69,9 +67,7 @@ class Reloader:
             seen = now
 
     async def reload(self) -> None:
-        """Reads the configuration in a thread (a thousand rooms take 0.1 s). Logs problems and
-        keeps them in `state`; never raises.
-        """
+        """In a thread (a thousand rooms take 0.1 s). Never raises."""
         before = self._stamp = self._source.stamp()
         try:
             config, self._stamp = await asyncio.to_thread(load_stamped, self._source)

@@ -1,12 +1,7 @@
-"""Compiles rooms for the gateway, but only those whose settings, events, rules or lists have
-changed.
-
-Other rooms keep their calendars and stage. At the start of a process rules wait for their first
-request, or for spare time (`catch_up`): they were tried when saved, and those of a thousand rooms
-take longer to compile than everything else.
-
-What cannot be compiled stops nothing else and is named in `faults`: a room holds its visitors, a
-list or a rule is left out (rules only let visitors by), and the built-in page replaces a template.
+"""Compiles rooms whose settings, events, rules or lists have changed. Rules wait for their first
+request, or for spare time (`catch_up`). What cannot be compiled stops nothing else and is named in
+`faults`: a room holds its visitors, a list or a rule is left out, and the built-in page replaces a
+template.
 """
 
 import contextlib
@@ -50,7 +45,6 @@ _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
 
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
-    """Returns a room's own rules, and those that settings add."""
     settings = config.zones.get(room.id, config)
     added = (
         *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
@@ -60,9 +54,7 @@ def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
 
 
 class MadeRoom(NamedTuple):
-    """A compiled room, what it was made of, and what had to be left out: lazy rules may add to
-    that.
-    """
+    """Lazy rules may add to what was left out."""
 
     made_of: tuple[Any, ...]
     schedule: RoomSchedule
@@ -70,15 +62,13 @@ class MadeRoom(NamedTuple):
 
 
 class RoomCompiler:
-    """Reuses what it made for the running table where nothing behind it changed."""
-
     def __init__(
         self,
         draws: DrawStore,
         on_error: OnError,
         rule_failed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`rule_failed` receives the room's id each time a rule cannot be evaluated."""
+        """`rule_failed` receives the room's id."""
         self._draws = draws
         self._on_error = on_error
         self._rule_failed = rule_failed
@@ -89,7 +79,7 @@ class RoomCompiler:
         self._list_faults: list[UnitFault] = []
         self._asleep: list[LazyRules] = []
         self.unfinished = False
-        """A room waits for a disk or a database: compiling again may succeed."""
+        """A disk or a database may answer again."""
 
     @property
     def faults(self) -> list[UnitFault]:
@@ -101,9 +91,7 @@ class RoomCompiler:
     async def compile_ahead(
         self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
     ) -> None:
-        """Compiles what the next `table` needs, in pieces, so that visitors are served in between.
-        Failures are left to `table`.
-        """
+        """In pieces, so that visitors are served in between. Failures are left to `table`."""
         pieces = WorkPieces()
         for found in config.lists:
             with contextlib.suppress(Exception):
@@ -127,9 +115,7 @@ class RoomCompiler:
         rules_later: bool = False,
         strict: bool = False,
     ) -> RoomTable:
-        """Compiles the table of every room with its ledger, the one reference that a change swaps.
-
-        Raises InvalidConfig only if `strict`, for a new failure, leaving the running table as it
+        """Raises InvalidConfig only if `strict`, for a new failure, leaving the running table as it
         is.
         """
         try:
@@ -170,7 +156,7 @@ class RoomCompiler:
     def _held(
         self, config: Config, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
     ) -> MadeRoom:
-        """Returns the running room while a disk fails, else one that holds its visitors."""
+        """The running room while a disk fails, else one that holds its visitors."""
         faults = _unit_faults(config, room, error)
         known = self._rooms.get(room.id)
         if (
@@ -195,7 +181,7 @@ class RoomCompiler:
         return MadeRoom((), schedule, faults)
 
     def catch_up(self) -> bool:
-        """Compiles the rules of one room without requests yet; False when none are left."""
+        """False when none are left."""
         if self._asleep:
             self._asleep.pop().wake()
         return bool(self._asleep)
@@ -323,9 +309,7 @@ def bypass(
 
 
 class LazyRules:
-    """Rules compiled at the first visitor. If they cannot be, that is reported, and they let no
-    visitor by.
-    """
+    """If they cannot be compiled, that is reported, and they let no visitor by."""
 
     __slots__ = ("_compile", "_failed", "_question")
 
@@ -370,7 +354,7 @@ def _reasons(error: Exception) -> list[str]:
 
 
 class _NoDraws:
-    """Seeds for rooms that nobody will ever enter: a trial must leave no trace."""
+    """A trial must leave no trace."""
 
     def seed(self, _draw_id: str) -> bytes:
         return bytes(32)
@@ -387,9 +371,7 @@ class _NoLedger:
 
 
 def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
-    """Returns what of `wanted` that differs from `running` cannot be compiled. Blocks: call it in a
-    thread.
-    """
+    """Blocks."""
 
     def parts(config: Config, room: Room) -> tuple[Any, ...]:
         zone = config.zones.get(room.id)

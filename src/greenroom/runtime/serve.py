@@ -22,9 +22,7 @@ from greenroom.runtime.process import Process
 def serve_until_stopped(
     source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING
 ) -> None:
-    """Returns after a clean end. Raises InvalidConfig, CannotStart or StorageFailed when it cannot
-    start.
-    """
+    """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start."""
 
     async def serve() -> None:
         process = Process(source, say, one_of_many=one_of_many, parts=parts)
@@ -35,7 +33,7 @@ def serve_until_stopped(
 
 
 def run_in_loop(main: Callable[[], Awaitable[None]]) -> None:
-    """In the fastest event loop there is, with as many open files as the system allows."""
+    """With as many open files as the system allows."""
     _allow_open_files()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_awaited(main))
@@ -46,7 +44,7 @@ async def _awaited(main: Callable[[], Awaitable[None]]) -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where available; the standard loop is about a tenth slower."""
+    """The standard loop is about a tenth slower."""
     try:
         import uvloop
     except ImportError:
@@ -63,9 +61,7 @@ def _allow_open_files() -> None:
 
 
 def rotate_keys(data: Path) -> str:
-    """Makes a new ticket key for this data directory; returns what happens next. Raises
-    StorageFailed or InvalidConfig.
-    """
+    """Returns what happens next. Raises StorageFailed or InvalidConfig."""
     if not (data / KEY_FILE).exists():
         raise CannotStart(
             f"no keys found in {data}: set the data directory of greenroom with --data"

@@ -29,22 +29,17 @@ from greenroom.runtime.redis_failures import RedisFailures, cause_of
 from greenroom.runtime.work_pieces import WorkPieces
 
 LOOK_S = 1.0
-"""How old figures for operators may be; reading a room costs Redis 20 us."""
+"""Reading a room costs Redis 20 us."""
 
 ASKED_S = 60.0
-"""Processes that do not sync a data center read its rooms for so long after an operator's request.
-"""
 
 KNOWN_S = 5 * LOOK_S
-"""Figures and estimates need two looks within this time: an estimate comes after the look that
-asked for it.
-"""
+"""An estimate comes after the look that asked for it."""
 
 EXCHANGE_S = 2.0
 """Well within the 15 s after which a new key seals."""
 
 EXCHANGED_S = 3 * EXCHANGE_S
-"""An older exchange is not relied on for the next."""
 
 NOTHING = Gauges(0, 0, 0, 0, 0, False)
 
@@ -81,10 +76,9 @@ class SharedLedgerStore:
         say: Callable[[str], None],
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """Make it inside the event loop. `data_centers` gives the configured names."""
+        """Make it inside the event loop."""
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
-        """Whether Redis failed the last time."""
         self._reason = ""
         self._say = say
         self._asked_s = float("-inf")
@@ -171,7 +165,6 @@ class SharedLedgerStore:
         await self.membership.give_up(data_center)
 
     def looks(self, now_ms: int) -> Iterator[RoomLook]:  # noqa: ARG002 - as they were at the last look
-        """The process that syncs a data center reports its gauges."""
         self._counting = telling = self.membership.state().syncing and not self.failing
         for found in self.open.values():
             room, gauges = found.ledger.room, found.gauges
@@ -192,7 +185,6 @@ class SharedLedgerStore:
         }
 
     def closed(self, _prepared: Mapping[str, SharedRoom] | None = None) -> Mapping[str, str]:
-        """None: Redis opens them all, or `halted` says why not."""
         return {}
 
     async def flush(self) -> None:
@@ -219,7 +211,7 @@ class SharedLedgerStore:
         return SharedRoom(self._ledgers.ledger(room), self)
 
     def _open_rooms(self) -> tuple[Room, ...]:
-        """Returns the same object as long as nothing has changed."""
+        """The same object as long as nothing has changed."""
         found = tuple([room.ledger.room for room in self.open.values()])
         if found != self._rooms:
             self._rooms = found

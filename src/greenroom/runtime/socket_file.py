@@ -1,8 +1,5 @@
-"""Unix sockets to listen on: made with the wanted permissions, removed with the process that made
-them.
-
-The file of a dead process is replaced; a refused connection tells that it is dead. Therefore such a
-socket listens from the moment it has its name, and connections wait until greenroom is ready.
+"""Unix sockets to listen on. The file of a dead process is replaced; a refused connection tells
+that it is dead, so a socket listens from the moment it has its name.
 """
 
 import contextlib
@@ -21,9 +18,7 @@ from greenroom.runtime.data_dir import CannotStart
 MODE = 0o660
 
 LOCK_S = 2.0
-"""For another process that looks at the same folder: only programs that may write there can make us
-wait.
-"""
+"""Only programs that may write there can make us wait."""
 
 LOOK_S = 0.01
 
@@ -43,9 +38,7 @@ class SocketFile(socket.socket):
 
 
 def listen_on_file(path: str, what: str, mode: int = MODE) -> SocketFile:
-    """Listens on this file, with these permissions from the first moment. Raises CannotStart,
-    naming `what` wanted it.
-    """
+    """Raises CannotStart, naming `what` wanted it."""
     listener = SocketFile(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)
@@ -75,7 +68,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _make_way(path: str) -> None:
-    """Removes the socket of a dead process. Raises OSError when there is something else."""
+    """Raises OSError when there is something else."""
     try:
         kind = os.lstat(path).st_mode
     except FileNotFoundError:

@@ -29,7 +29,6 @@ class StatusFactsSource:
         self._health = health
 
     async def gather(self) -> StatusFacts:
-        """Raises StorageFailed."""
         state, config, stored = self._look()
         rooms = tuple(_room(found, config) for found in state.rooms)
         checks = self._checks()
@@ -115,7 +114,6 @@ class ShownStatusPages:
 
 EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
-"""For a frame of the dashboard, in which the page may do nothing but be looked at."""
 
 
 def status_preview(
@@ -145,10 +143,8 @@ def open_status_pages(
     *,
     shared: bool,
 ) -> list[AppListener]:
-    """Binds the listener, without starting it; none when the settings have no address. Raises
-    CannotStart.
-
-    `shared`: other processes serve them on the same address.
+    """Does not start it; none without an address. Raises CannotStart. `shared`: other processes
+    serve them on the same address.
     """
     address = look()[1].status_listen
     if address is None or notifications is None or health is None:

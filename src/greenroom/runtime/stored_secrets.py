@@ -1,5 +1,3 @@
-"""Secrets in the configuration store: sealed after an upgrade, and when their key is replaced."""
-
 import asyncio
 import contextlib
 from pathlib import Path
@@ -15,21 +13,17 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 
 LOOK_S = 10.0
-"""Between two looks at the revision of the store."""
 
 log = structlog.get_logger(__name__)
 
 
 def seals_of(data: Path) -> SealedFields:
-    """Seals with the key of this data directory, which is made with the first secret."""
     return SealedFields(SealedSecrets(data, MonotonicClock().now_ms))
 
 
 def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
-    """Seals only with a key that the processes have too, that of the data directory.
-
-    A command on another machine stores secrets as they are, and a process seals them
-    (`keep_sealed`): a key of that machine would lose them to all processes.
+    """A key of a machine that only runs the command would lose the secrets to all processes: they
+    are stored as they are, and a process seals them.
     """
     if url is None or (data is not None and (data / SECRETS_FILE).exists()):
         return seals_of(data or default_data())
@@ -37,9 +31,7 @@ def seals_for_command(data: Path | None, url: str | None) -> FieldSeals:
 
 
 async def keep_sealed(store: SqlStore) -> None:
-    """Seals, until cancelled, what an older greenroom or a command on another machine stored as it
-    was; logs what is unreadable here.
-    """
+    """Logs what is unreadable here."""
     looked = None
     while True:
         with contextlib.suppress(
@@ -65,9 +57,7 @@ async def _seal(store: SqlStore) -> None:
 
 
 def rotate_secrets(data: Path, url: str | None) -> str:
-    """Makes a new key and seals everything in the store with it; returns what was done. Raises
-    CannotStart, StorageFailed or InvalidConfig.
-    """
+    """Returns what was done. Raises CannotStart, StorageFailed or InvalidConfig."""
     if not (data / SECRETS_FILE).exists():
         raise CannotStart(
             f"no {SECRETS_FILE} found in {data}: set the data directory of greenroom with --data"

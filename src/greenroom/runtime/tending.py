@@ -8,7 +8,7 @@ from greenroom.keys.ticket_keys import KeyRing
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 
 TEND_S = 1.0
-"""Between looks at keys and flushes of journals; a power cut can take what came in between."""
+"""A power cut can take what came in between."""
 
 log = structlog.get_logger(__name__)
 
@@ -16,9 +16,6 @@ log = structlog.get_logger(__name__)
 async def tend(
     ring: KeyRing, ledgers: ProcessLedgerStore, now_ms: Callable[[], int], data: str
 ) -> None:
-    """Logs what changes for the worse or better, until cancelled; `data` is the data directory, for
-    the log.
-    """
     failure, halted = "", set[str]()
     while True:
         await asyncio.sleep(TEND_S)

@@ -1,13 +1,7 @@
-"""Several workers on one machine: starts them, restarts those that crash, forwards signals, and
-ends them.
-
-Workers share one address, one data directory, and ledgers in Redis: the one that is named, or a
-private, persistent redis-server on a socket file in the data directory, which no other user can
-reach.
-
-Each worker has its own listening socket on the address (SO_REUSEPORT), which this process opens and
-keeps: while a worker is replaced, its connections wait and none is refused. A passed socket (socket
-activation) and a Unix socket are given to all workers.
+"""Several workers on one machine, which share one address, one data directory, and ledgers in
+Redis: the one that is named, or a private redis-server on a socket file. Each worker has its own
+listening socket (SO_REUSEPORT), which this process keeps: while a worker is replaced, its
+connections wait.
 """
 
 import ctypes
@@ -36,13 +30,12 @@ from greenroom.settings.process import Address
 
 LOOK_S = 0.1
 LIVED_S = 20.0
-"""A worker that ended sooner is restarted after a rest."""
 REST_S = 2.0
 REDIS_START_S = 30.0
-"""For a private Redis to read millions of visitors."""
+"""Reading millions of visitors."""
 
 SOCKET_PATH_MAX = 100
-"""A socket file's path has at most 108 bytes on Linux."""
+"""A path has at most 108 bytes on Linux."""
 
 REDIS_OPTIONS = {
     "port": "0",
@@ -58,8 +51,6 @@ _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class PrivateRedis:
-    """Keeps its data in `<data>/redis`."""
-
     def __init__(self, data: Path, wait_s: float = 0.0) -> None:
         """Raises CannotStart when it is not installed, or still runs for another greenroom after
         `wait_s`.
@@ -99,7 +90,7 @@ class PrivateRedis:
         return "redis-server"
 
     def start(self) -> None:
-        """Returns when it answers. Raises CannotStart when it does not."""
+        """Raises CannotStart."""
         try:
             process = self._process = self._begun()
         except OSError as error:
@@ -112,9 +103,7 @@ class PrivateRedis:
             time.sleep(LOOK_S / 2)
 
     def keep(self, say: Say) -> None:
-        """Restarts it when it has died, every REST_S at most. Raises OSError when the machine does
-        not let it start; call it again then.
-        """
+        """Raises OSError when the machine does not let it start; call it again then."""
         if (
             self._process is None
             or self._process.poll() is None
@@ -162,7 +151,7 @@ def _locked(folder: int) -> bool:
 
 class Worker:
     def __init__(self, number: int, command: Sequence[str], listener: int) -> None:
-        """`listener` is the file descriptor that `command` adopts."""
+        """`listener`: the file descriptor that `command` adopts."""
         self.number = number
         self._command = command
         self._listener = listener
@@ -190,7 +179,6 @@ class Worker:
 
     @property
     def refused(self) -> int:
-        """The exit code when it ended by itself before LIVED_S; else 0."""
         code = None if self._process is None else self._process.poll()
         return (
             code
@@ -199,9 +187,7 @@ class Worker:
         )
 
     def keep(self, say: Say) -> None:
-        """Restarts it when it has died, after a rest when it did not live long. Raises OSError when
-        the machine does not let it start; call it again then.
-        """
+        """After a rest when it did not live long. Raises OSError; call it again then."""
         if self.alive:
             return
         if self._process is not None:
@@ -215,9 +201,7 @@ class Worker:
 
 
 def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say: Say) -> int:
-    """Runs `count` workers until stopped; returns the exit code. `arguments` of this command line
-    are passed to the workers. Raises CannotStart.
-    """
+    """Returns the exit code. Raises CannotStart."""
     if config.status_listen and config.status_listen.path:
         raise CannotStart(
             "status_listen must be an address and port with --workers: only one process can have a Unix socket"

@@ -4,9 +4,7 @@ from typing import Any
 
 
 class Agenda:
-    """A queue of actions in order of time; actions of the same millisecond run in the order
-    added.
-    """
+    """Actions of the same millisecond run in the order added."""
 
     __slots__ = ("_events", "_number", "now_ms")
 
@@ -16,7 +14,6 @@ class Agenda:
         self._number = 0
 
     def at(self, when_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Calls `action(*arguments)` at `when_ms`, or at once when that has passed."""
         self._number += 1
         heappush(self._events, (when_ms, self._number, action, arguments))
 

@@ -1,7 +1,3 @@
-"""When visitors come, and to which data center: from rates, from a curve, or from a table in a
-file.
-"""
-
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, pi, sin, sqrt
 
@@ -9,7 +5,7 @@ from greenroom.errors import Problem
 from greenroom.simulator.chance import RandomDraw, between, weighted
 
 VISITORS_MAX = 2_000_000
-"""About 1 GB of simulated visitors."""
+"""About 1 GB."""
 LASTS_MAX_S = 7 * 24 * 3600
 CENTERS_MAX = 1_000
 
@@ -17,7 +13,7 @@ CENTERS_MAX = 1_000
 def arrivals(
     draw: RandomDraw, lasts_s: float, rates: Callable[[float], Sequence[float]], step_s: float = 1.0
 ) -> list[tuple[int, int]]:
-    """Poisson arrivals: `rates(second)` are arrivals per second in each data center."""
+    """Poisson; `rates(second)`: arrivals per second in each data center."""
     found: list[tuple[int, int]] = []
     second = 0.0
     while second < lasts_s:
@@ -37,7 +33,7 @@ def arrivals(
 
 
 def poisson(draw: RandomDraw, mean: float) -> int:
-    """A Poisson-distributed count; above 50 a rounded normal, which is as good."""
+    """Above 50 a rounded normal."""
     if mean > 50:
         normal = sum(draw.random() for _ in range(12)) - 6
         return max(0, round(mean + normal * sqrt(mean)))
@@ -62,7 +58,6 @@ def flat(_: float) -> float:
 
 
 def rush(part: float) -> float:
-    """Half of the visitors in the first tenth, as when tickets go on sale."""
     return exp(-7 * part)
 
 
@@ -86,7 +81,7 @@ def from_curve(
 
 
 def spread(counts: Iterable[float]) -> list[int]:
-    """Rounds to whole numbers that keep the sum, up to one."""
+    """Keeps the sum, up to one."""
     found, due = [], 0.0
     given = 0
     for count in counts:
@@ -97,15 +92,13 @@ def spread(counts: Iterable[float]) -> list[int]:
 
 
 ArrivalRow = tuple[float, int, int]
-"""Seconds from the start, visitors from then until the next row, data center (-1: all of them)."""
+"""Seconds from the start, visitors until the next row, data center (-1: all of them)."""
 
 
 def from_rows(
     draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int
 ) -> list[tuple[int, int]]:
-    """Spreads visitors over the time until the next row; those of the last row over `last_s`
-    seconds.
-    """
+    """Those of the last row over `last_s` seconds."""
     part = shares(draw, centers)
     sums = [sum(part[: place + 1]) for place in range(centers)]
     moments = sorted({second for second, _, _ in rows})
@@ -120,9 +113,8 @@ def from_rows(
 
 
 def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
-    """Parses a table of arrivals: `second,visitors` or `second,visitors,data center` in each line.
-
-    Skips a heading and empty lines. Returns all problems at once, each with its line.
+    """`second,visitors` or `second,visitors,data center` in each line. Skips a heading. Returns all
+    problems.
     """
     rows: list[ArrivalRow] = []
     problems: list[Problem] = []

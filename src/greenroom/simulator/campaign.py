@@ -1,6 +1,4 @@
-"""Random rooms, crowds and networks with random faults, one for each seed; `checks` has the
-invariants for all of them.
-"""
+"""Random rooms, crowds and networks with random faults, one for each seed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,10 +19,9 @@ from greenroom.simulator.scenario import (
 LASTS_S = 600
 FAULTS_MOST = 6
 WATCHED_S = 90
-"""At the end of a run nothing happens for this long except that the line moves on."""
 OF_THEIR_OWN = {"clock step", "flood", "provisional flood", "stop", *OPERATOR_ACTIONS}
 KINDS = (*[kind for kind in FAULTS if kind not in OF_THEIR_OWN], "partition", "crash")
-"""What may go wrong; faults that break more come more often."""
+"""Faults that break more come more often."""
 
 
 def random_scenario(streams: Streams) -> Scenario:
@@ -210,7 +207,7 @@ Chooser = Callable[[RandomDraw, Room, int, int, int], Chosen]
 
 
 def operator_actions(draw: RandomDraw, room: Room, centers: int, lasts_s: int) -> Chosen:
-    """Sorted by their beginning; all are over before the end."""
+    """Sorted; all are over before the end."""
     if draw.random() >= SHARE:
         return ()
     found: Chosen = ()
@@ -231,9 +228,6 @@ def _limits(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) ->
 
 
 def _passthrough(draw: RandomDraw, _: Room, centers: int, at_s: int, until_s: int) -> Chosen:
-    """Often because of a crowd that nothing is to hold up, while the room has more capacity than at
-    other times.
-    """
     found: Chosen = (Fault("passthrough", at_s, until_s),)
     if draw.random() < 0.5:
         found += (

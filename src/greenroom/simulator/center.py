@@ -9,13 +9,13 @@ from greenroom.model.line_table import LineTable
 from greenroom.simulator.visitor import OutcomeHandler, SimulatedVisitor
 
 CONTACTS_TO_FOLLOW = 3
-"""Answers until a changed limit shows: it is announced, permits and freed units are given back, and
-the rate behind a cut is in force.
+"""Until a changed limit shows: it is announced, permits and freed units are given back, and the
+rate behind a cut is in force.
 """
 
 
 class Behind(NamedTuple):
-    """A request that waits for the end of a call; `calls` is for requests that cannot wait."""
+    """`calls` is for requests that cannot wait."""
 
     visitor: SimulatedVisitor
     then: OutcomeHandler
@@ -24,8 +24,6 @@ class Behind(NamedTuple):
 
 
 class Center:
-    """One data center: its ledger, its clock, and the visitors waiting for a call."""
-
     __slots__ = (
         "answered", "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation",
         "for_newcomers", "ledger", "listed", "name", "schedule", "skew_ms", "table", "time", "turn",
@@ -36,24 +34,19 @@ class Center:
         self.ledger = ledger
         self.schedule = schedule
         self.turn = 0
-        """Number of the sync loop's turn; an older turn is skipped."""
+        """An older turn is skipped."""
         self.batch = 0
         self.awaits = False
         self.skew_ms = skew_ms
-        """How far the server's clock is ahead; the ledger's time need not follow it
-        (`ledger_time`).
-        """
         self.time = LedgerTime()
         self.expectation = Expectation()
         self.down = 0
         self.listed = True
-        """Whether it is on the coordinator's list."""
         self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)
         """True times of the newest applied answers to new reports."""
         self.answered = (0, 0)
         """Epoch and number of the newest report that was answered."""
         self.table: tuple[int, LineTable] | None = None
-        """The newest wait table and when it was made."""
         self.disk: LedgerMemory | None = None
         self.called_until_ms = 0
         self.behind: list[Behind] = []

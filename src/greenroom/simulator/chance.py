@@ -1,7 +1,5 @@
-"""Random numbers from named streams, so that every run can be repeated.
-
-Each part of a scenario draws from its own stream: the crowd stays the same when only the network or
-the algorithm changes, so two algorithms can be compared on the same visitors.
+"""Random numbers from named streams: the crowd stays the same when only the network or the
+algorithm changes.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +16,6 @@ class RandomDraw(Protocol):
 
 
 Streams = Callable[[str], RandomDraw]
-"""Makes the stream of this name; the same name gives the same numbers within one seed."""
 
 
 def exponential(draw: RandomDraw, mean: float) -> float:
@@ -26,13 +23,12 @@ def exponential(draw: RandomDraw, mean: float) -> float:
 
 
 def pareto(draw: RandomDraw, mean: float, shape: float = 1.5) -> float:
-    """A heavy tail: most values are short, a few very long. At most 100 times the mean."""
+    """A heavy tail, at most 100 times the mean."""
     low = mean * (shape - 1) / shape
     return min(100 * mean, float(low / (1.0 - draw.random()) ** (1 / shape)))
 
 
 def between(draw: RandomDraw, low: int, high: int) -> int:
-    """Both ends included."""
     return low + int(draw.random() * (high - low + 1))
 
 
@@ -41,7 +37,6 @@ def choice(draw: RandomDraw, items: Sequence[Item]) -> Item:
 
 
 def weighted(draw: RandomDraw, sums: Sequence[float]) -> int:
-    """Draws an index by cumulative weights."""
     point = draw.random() * sums[-1]
     low, high = 0, len(sums) - 1
     while low < high:

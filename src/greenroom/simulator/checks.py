@@ -1,6 +1,5 @@
-"""The invariants of admission as checks of any simulated world, in the table CHECKS.
-
-Some are checked at the end of a run; others during it (`Watch`), every `laws_every_s`.
+"""The invariants of admission as checks of any simulated world (CHECKS); some also during the run
+(`Watch`).
 """
 
 from collections.abc import Callable, Iterator
@@ -19,21 +18,15 @@ from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 TOLD_MOST = 3
-"""Problems reported per law: the first one matters, the others follow from it."""
 
 ENOUGH_FOR_FAIRNESS = 300
-"""A draw of fewer people says nothing about fairness."""
 ENOUGH_WINNERS = 150
-"""Half of ENOUGH_FOR_FAIRNESS: a fair draw of them is UNFAIR less than once in 10,000 times."""
 UNFAIR = 0.2
 
 WATCHED_MOST = 200
-"""Longer lines are not checked at every try."""
 
 
 class Watch:
-    """Collects violations by law while a world runs."""
-
     def __init__(self, world: World) -> None:
         self.world = world
         self.found: dict[str, list[str]] = {}
@@ -78,9 +71,8 @@ class Watch:
             self._keys(center)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """Checks that a visitor with more visitors ahead than permits, now or soon, does not enter.
-
-        The ledger does not expose its expectation and its current method, so this looks inside.
+        """The ledger does not expose its expectation and its current method, so this looks
+        inside.
         """
         ledger, key = center.ledger, visitor.key
         line = ledger.line
@@ -163,7 +155,6 @@ def _fair(watch: Watch) -> list[str]:
 
 
 FORGETFUL = {"crash", "old disk", "coordinator loss", "removed"}
-"""Faults after which a session may be in no ledger."""
 
 
 def _sent_back(watch: Watch) -> list[str]:
@@ -183,7 +174,6 @@ def _kept(watch: Watch) -> list[str]:
 
 
 def living_sessions(system: LeaseModel) -> Iterator[int]:
-    """Sessions of each data center that have not ended, swept or not."""
     for center in system.centers:
         ledger, now_ms = center.ledger, system.local_ms(center)
         yield sum(
@@ -193,7 +183,6 @@ def living_sessions(system: LeaseModel) -> Iterator[int]:
 
 
 def _calm(watch: Watch) -> list[str]:
-    """Nothing is held back at the end of a run that ends calmly."""
     world, system = watch.world, watch.world.system
     if not isinstance(system, LeaseModel) or not watch.progress.calm:
         return []
@@ -221,9 +210,7 @@ def _provisional(watch: Watch) -> list[str]:
 
 
 NO_SHARE = {"confirm newcomers", "end sessions", "limits", "passthrough", "session duration"}
-"""Operator actions after which a flood may rightly hold more, or does not hold what its answers
-said.
-"""
+"""Operator actions after which a flood may rightly hold more."""
 
 
 def _unconfirmed(watch: Watch) -> list[str]:
@@ -247,8 +234,6 @@ def _nothing(_: Watch) -> list[str]:
 
 
 class Check(NamedTuple):
-    """A law and its check at the end of a run."""
-
     law: str
     at_the_end: Callable[[Watch], list[str]]
 
@@ -308,7 +293,6 @@ CHECKS: dict[str, Check] = {
 
 
 def verdict(watch: Watch) -> list[str]:
-    """Every violation, as text."""
     found = [f"{law}: {problem}" for law, told in watch.found.items() for problem in told]
     for law, check in CHECKS.items():
         found += [f"{law}: {problem}" for problem in check.at_the_end(watch)]

@@ -1,5 +1,3 @@
-"""The behaviour of visitors: they arrive, wait as told or not, view pages, move, leave or stop."""
-
 from collections import deque
 
 from greenroom.admission.ledger.keeping import HELD_MS
@@ -15,22 +13,15 @@ from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemU
 PAUSE_MS = 60_000
 RELOADS = 10
 GUESS_SHARE = 0.1
-"""Share of the tries whose estimate is compared with the actual wait."""
 PARTS_LEAST_MS, PARTS_MOST_MS = 200, 2_000
 FLOOD_FROM = 1 << 40
-"""Ids from here on are requests without cookies."""
 SUSPENDED_MS = 20_000
-"""How often waiting visitors look in while the room is suspended."""
 EARLY_MS = 1_000
-"""How far a clock that is corrected meanwhile may be off."""
 TIE_MASK = (1 << TIE_BITS) - 1
 AGAIN_MS = 1_000
-"""Retry after a request without an answer."""
 
 
 class Crowd:
-    """All visitors of one scenario."""
-
     def __init__(
         self,
         scenario: Scenario,
@@ -57,7 +48,6 @@ class Crowd:
         self.flooded = self.most_flood = self.most_flood_minute = 0
         """Requests without cookies, and the most units they held at once."""
         self.listener: CrowdListener | None = None
-        """Receives every answer before the visitor does."""
         self._flood_ends: deque[int] = deque()
         self._flood_minute: deque[int] = deque()
         self._habits = scenario.behaviour
@@ -78,7 +68,6 @@ class Crowd:
 
     @property
     def share_done(self) -> float:
-        """Share of the crowd that has arrived and is not waiting."""
         return (len(self.visitors) - self._ground_truth.waiting) / max(
             1, self._expected, len(self.visitors)
         )
@@ -111,7 +100,7 @@ class Crowd:
         self._renews, self._suspended = not room.disable_session_renewal, room.suspended
 
     def draw(self) -> None:
-        """Starts an event: places are drawn, so the keys of all earlier tickets change."""
+        """The keys of all earlier tickets change."""
         keys, floor_key = self._system.draw()
         for visitor in self.visitors:
             if 0 < visitor.key < floor_key:
@@ -127,9 +116,7 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
 
     def _reach(self, visitor: SimulatedVisitor) -> bool:
-        """Routes a request to the previous data center or another one; returns False when none is
-        open.
-        """
+        """False when no data center is open."""
         if (
             self._habits.moving
             and self._centers > 1
@@ -145,7 +132,7 @@ class Crowd:
         return False
 
     def flood(self, center: int) -> None:
-        """Sends a request for a page without cookies; it is not counted as a visitor."""
+        """Not counted as a visitor."""
         self.flooded += 1
         stranger = SimulatedVisitor(FLOOD_FROM + self.flooded, center, self._agenda.now_ms)
         if self._system.open(center):
@@ -221,7 +208,6 @@ class Crowd:
             self.guesses.append((visitor, now_ms, estimate.p25_s, estimate.p50_s, estimate.p75_s))
 
     def _look_later(self, visitor: SimulatedVisitor, due_ms: int) -> None:
-        """The page reads the wait table every ten seconds, unless a check-in comes as soon."""
         pause_ms = between(self._draw, LOOK_S * 900, LOOK_S * 1100)
         if due_ms > self._agenda.now_ms + LOOK_S * 1000:
             self._agenda.after(pause_ms, self._look, visitor, visitor.plan, due_ms)
@@ -274,7 +260,6 @@ class Crowd:
             self._system.peek(visitor, self._peeked)
 
     def _peeked(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
-        """Peeking gains nothing; the running timer stays."""
         self._hear(visitor, outcome)
 
     # -- inside ------------------------------------------------------------------------------------
@@ -355,7 +340,6 @@ class Crowd:
             self._ground_truth.left(visitor, self._agenda.now_ms)
 
     def _begins_anew(self, visitor: SimulatedVisitor) -> None:
-        """The ticket is worthless: the visitor returns as a new one a little later."""
         self._ground_truth.gone(visitor)
         again = SimulatedVisitor(len(self.visitors) + 1, visitor.center, self._agenda.now_ms)
         again.gives_up_ms = visitor.gives_up_ms
@@ -364,5 +348,5 @@ class Crowd:
 
 
 def _page_ms(refresh_ms: int) -> int:
-    """Whole seconds, rounded up, as the page is told (`decision.holding`)."""
+    """Whole seconds, rounded up, as the page is told."""
     return -(-refresh_ms // 1000) * 1000

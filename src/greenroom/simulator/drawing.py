@@ -1,5 +1,3 @@
-"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells."""
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
@@ -15,14 +13,12 @@ HEAT = (
     (0.7, (31, 119, 140)),
     (1.0, (13, 51, 89)),
 )
-"""Light to dark, distinguishable without seeing colours."""
+"""Distinguishable without seeing colours."""
 
 Point = tuple[float, float]
 
 
 class Panel:
-    """One diagram: `x` and `y` are the ranges it shows."""
-
     def __init__(self, title: str, note: str, size: tuple[int, int], x: Point, y: Point) -> None:
         self.width, self.height = size
         self._x, self._y = x, (y[0], y[1] if y[1] > y[0] else y[0] + 1)
@@ -64,7 +60,6 @@ class Panel:
     def line(
         self, points: Sequence[Point], colour: str, name: str = "", dashed: bool = False
     ) -> None:
-        """Draws a line; a named one appears in the legend."""
         if not points:
             return
         path = " ".join(f"{self.across(x):.1f},{self.up(y):.1f}" for x, y in thinned(points))
@@ -97,9 +92,7 @@ class Panel:
         self._named(colour, name, " stroke-width='4'")
 
     def cells(self, counts: Sequence[Sequence[int]]) -> None:
-        """Draws `counts[column][row]` as colours, darker for more; cells divide both ranges
-        evenly.
-        """
+        """`counts[column][row]`; cells divide both ranges evenly."""
         most = max((count for column in counts for count in column), default=0) or 1
         columns, rows = len(counts), len(counts[0])
         wide = (self.width - LEFT - RIGHT) / columns
@@ -129,7 +122,6 @@ class Panel:
         self._legend_x += 44 + int(6.4 * len(name))
 
     def svg(self, top: int = 0) -> str:
-        """Renders the panel, `top` pixels down the page."""
         return f"<g transform='translate(0 {top})'>{''.join(self._parts)}</g>"
 
 
@@ -162,7 +154,6 @@ def heat(share: float) -> str:
 
 
 def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
-    """About `wanted` round numbers between two values."""
     raw = (high - low) / wanted
     size = 10 ** floor(log10(raw)) if raw > 0 else 1.0
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
@@ -171,12 +162,10 @@ def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
 
 
 def shown(value: float) -> str:
-    """12,000 or 0.5."""
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 
 def thinned(points: Sequence[Point], most: int = 800) -> Sequence[Point]:
-    """At most about `most` of the points, always with the last one: a screen has no more."""
     step = -(-len(points) // most)
     return points if step <= 1 else [*points[::step], points[-1]]
 

@@ -1,9 +1,6 @@
-"""A dry run: simulates an expected crowd under a room's limits and alternatives, fast enough to
-wait for.
-
-Theory. Waits depend on visitors per limit: a crowd of 100,000 before limits of 1,000 waits as long
-as 1,000 before limits of 10. Large crowds are therefore simulated as a part of them under limits
-smaller by the same factor, down to LIMIT_LEAST: below that, single visits would show in the waits.
+"""A dry run: an expected crowd under a room's limits and alternatives. Waits depend on visitors per
+limit, so large crowds are simulated as a part of them under limits smaller by the same factor, down
+to LIMIT_LEAST: below that, single visits would show in the waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +17,9 @@ from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS_SIMULATED = 500
-"""Visitors of one run, unless smaller limits would no longer be like the whole crowd."""
 
 LIMIT_LEAST = 10
 POINTS = 120
-"""Points per curve."""
 
 LIMITS = ("total_active_users", "new_users_per_minute")
 LAST_ROW_S = 60
@@ -32,11 +27,8 @@ LAST_ROW_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
-    """An expected crowd and the settings to try.
-
-    `rows` (CSV) replaces visitors, minutes and curve; settings are those of a Room. No visitor is
-    admitted during a pre-queue of `prequeue_s` seconds; `shuffle` draws the places of its visitors
-    by lot.
+    """`rows` (CSV) replaces visitors, minutes and curve. No visitor is admitted during a pre-queue
+    of `prequeue_s` seconds; `shuffle` draws the places of its visitors.
     """
 
     settings: Sequence[Mapping[str, Any]]
@@ -48,17 +40,12 @@ class DryRunRequest:
     patience_s: float = 0.0
     prequeue_s: float = 0.0
     early: float = 0.0
-    """Share of `visitors` who come before the start, evenly; seconds of rows count from its
-    opening.
-    """
+    """Share of `visitors`; seconds of rows count from the pre-queue's opening."""
     shuffle: bool = False
 
 
 def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
-    """The rows of the CSV (empty without one) and the number of expected visitors.
-
-    Raises InvalidConfig with the problems of each line.
-    """
+    """Raises InvalidConfig with the problems of each line."""
     if not request.rows.strip():
         return [], request.visitors
     rows, problems = read_rows(request.rows, 1)
@@ -72,10 +59,7 @@ def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
 def dry_run(
     request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
 ) -> list[dict[str, Any]]:
-    """Returns one result for each of the settings, in order; each run gets the same random numbers.
-
-    Raises InvalidConfig.
-    """
+    """Each run gets the same random numbers. Raises InvalidConfig."""
     rows, visitors = crowd_of(request)
     found = []
     for number, settings in enumerate(request.settings):
@@ -98,7 +82,6 @@ def _world(
     arrivals: list[tuple[int, int]],
     draw: Streams,
 ) -> World:
-    """With a pre-queue the world begins as a room that holds everybody until the start."""
     held = {"queue_all": True} if request.prequeue_s else {}
     scenario = sale(
         {**settings, **held},
@@ -117,7 +100,6 @@ def _world(
 
 
 def _shaped(request: DryRunRequest, visitors: int, draw: Streams) -> list[tuple[int, int]]:
-    """Early visitors evenly, then the others in their curve."""
     early = round(visitors * request.early) if request.prequeue_s else 0
     before = from_curve(draw("early"), "flat", early, request.prequeue_s / 60, 1) if early else []
     shift_ms = round(request.prequeue_s * 1000)
@@ -126,7 +108,6 @@ def _shaped(request: DryRunRequest, visitors: int, draw: Streams) -> list[tuple[
 
 
 def scale_of(visitors: int, settings: Mapping[str, Any]) -> float:
-    """How many times larger the crowd is than what is simulated."""
     smallest = min(float(settings[name]) for name in LIMITS)
     return max(1.0, min(visitors / VISITORS_SIMULATED, smallest / LIMIT_LEAST))
 
@@ -149,7 +130,6 @@ def _thinned(rows: Sequence[ArrivalRow], part: float, streams: Streams) -> list[
 def _result(
     world: World, request: DryRunRequest, settings: Mapping[str, Any], visitors: int, part: float
 ) -> dict[str, Any]:
-    """Waits of early visitors count from the start."""
     start_ms = START_MS + round(request.prequeue_s * 1000)
     waits = sorted(
         (one.entered_ms - max(one.came_ms, start_ms)) / 1000

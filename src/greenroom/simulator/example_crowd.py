@@ -1,10 +1,7 @@
-"""The last wait of an example crowd: what limits mean, shown at the form that sets them.
-
-Theory. The crowd is scaled as in a dry run. Runtime grows with the line, so a run ends early: once
-the room is full, visitors enter as fast as sessions end and the rate allows, at a constant pace.
-The last visitor's wait follows from that pace, measured over whole stays after the first: visitors
-who entered together leave together. With fewer than STAYS stays there is no pace, and the answer is
-a lower bound.
+"""The last wait of an example crowd, shown at the form of the limits. A run ends early: once the
+room is full, visitors enter at a constant pace, measured over whole stays after the first, because
+visitors who entered together leave together. With fewer than STAYS stays the answer is a lower
+bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,40 +16,29 @@ from greenroom.simulator.scenario import START_MS, Behaviour
 from greenroom.simulator.world import World
 
 VISITORS, MINUTES, VISIT_S = 10_000, 10, 120.0
-"""People who arrive evenly, within how many minutes, and the mean visit."""
 
 SIMULATED_LEAST = 50
 STAYS = 3
-"""Stays (visit plus session) that must have passed before there is a pace."""
 
 REFRESH_S = 60
-"""Longest time between two tries: tries dominate the runtime, and the answer is in minutes."""
+"""Tries dominate the runtime."""
 
 TRIES_MAX = 50_000
-"""Tries of all visitors in one run: about a second on one core."""
+"""About a second on one core."""
 
 SEEN_MAX_S = 2 * 86_400
 STEP_S = 30
 
 FILLINGS = 3
-"""The crowd is at least this many times the active visitors, so that the room fills and a line
-stays.
-"""
 
 
 class LastWait(NamedTuple):
-    """Seconds that the last visitor waits; `least`: a lower bound."""
-
     seconds: float
     least: bool = False
 
 
 def last_wait(settings: Mapping[str, Any], streams: Callable[[], Streams]) -> LastWait:
-    """Simulates both limits, session_duration, disable_session_renewal and queueing_method of a
-    Room.
-
-    Raises InvalidConfig.
-    """
+    """Raises InvalidConfig."""
     part = scale_of(VISITORS, settings)
     stay_s = settings["session_duration"] * 60 + (
         0.0 if settings["disable_session_renewal"] else VISIT_S
@@ -87,7 +73,6 @@ def _world(settings: Mapping[str, Any], visitors: int, minutes: float, draw: Str
 
 
 def _run(world: World) -> None:
-    """Until none waits, or enough was seen."""
     tries, at_s = 0.0, 0
     while not world.crowd.settled and tries <= TRIES_MAX and at_s < SEEN_MAX_S:
         at_s += STEP_S
@@ -96,7 +81,6 @@ def _run(world: World) -> None:
 
 
 def _projected(entered: list[float], expected: int, seen_s: float, stay_s: float) -> LastWait:
-    """Extrapolates from the seconds of past admissions to the last expected visitor."""
     stays = int(seen_s / stay_s) - 1
     let_in = sum(second > seen_s - stays * stay_s for second in entered)
     if stays + 1 < STAYS or not let_in:

@@ -1,5 +1,3 @@
-"""Whether a random room is fair: to early and late comers, and to those who keep trying."""
-
 from dataclasses import dataclass
 
 from greenroom.simulator.scenario import START_MS
@@ -8,23 +6,21 @@ from greenroom.simulator.world import World
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Measured on everybody who waited when the last visitor came; the winners are the half
-    admitted first.
+    """Of everybody who waited when the last visitor came; the winners are the half admitted
+    first.
     """
 
     distance: float
     """Kolmogorov-Smirnov distance between the winners' ranks by arrival and an even spread: 0 is
-    fair, 1 is all first or all last.
+    fair.
     """
     advantage: float
-    """Chance of those who tried ten times as often to win, relative to the others: 1 is fair."""
+    """Of those who tried ten times as often: 1 is fair."""
     waited: int
     winners: int
-    """Sample size of `distance`: a handful says nothing."""
 
 
 def fairness(world: World) -> Fairness | None:
-    """None when there is nothing to measure."""
     if not world.scenario.arrivals:
         return None
     last_ms = START_MS + world.scenario.arrivals[-1][0]

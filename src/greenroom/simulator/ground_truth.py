@@ -1,19 +1,9 @@
-"""The ground truth of a run: who is active, who waits, who overtook whom. Sees visitors, never a
-ledger.
-
-A visitor is active from entering until `session_duration` after the last page served. The one
-exception (docs/explanation/admission.md): in a data center behind its fence, until the moment which
-that page promised, because it renews no session.
-
-A unit is in use until the moment promised to the visitor, which is up to q later.
-
-Unused, while visitors wait, is the part of the limits that could have been used: `min(1 - in use /
-L, 1 - entered within 60 s / N, waiting / min(L, N))`.
-
-A visitor without a ticket looks like every other request without one, so there was room for this
-visitor only if there was room for all of them: those of the last 60 s that entered, and those of a
-flood that were refused, are together fewer than N. No rule could admit more of them, and a rule
-that admits those that come first would admit the flood.
+"""Who is active, who waits, who overtook whom: sees visitors, never a ledger. A visitor is active
+until `session_duration` after the last page served; behind the fence, until the moment which that
+page promised. Unused, while visitors wait, is `min(1 - in use / L, 1 - entered within 60 s / N,
+waiting / min(L, N))`. There was room for a visitor without a ticket only if those of the last 60 s
+that entered, and those of a flood that were refused, are fewer than N: no rule could tell them
+apart.
 """
 
 from collections import deque
@@ -32,8 +22,6 @@ BURST_MS = 5_000
 
 
 class GroundTruth:
-    """Counts; times are true milliseconds."""
-
     def __init__(self, scenario: Scenario) -> None:
         room = scenario.room
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
@@ -64,7 +52,6 @@ class GroundTruth:
         self._refused: deque[int] = deque()
         self.waited_ms = self.unused_ms = 0.0
         self.series: list[tuple[int, int, int, int]] = []
-        """(seconds, active, waiting, entered within 60 s)."""
         self._endings: list[tuple[int, int, SimulatedVisitor]] = []
         self._promises: list[tuple[int, int, SimulatedVisitor]] = []
         self._newest_came_ms = 0
@@ -93,15 +80,12 @@ class GroundTruth:
 
     @property
     def largest(self) -> tuple[int, int]:
-        """The largest values of both limits in this run."""
         return self._largest
 
     def entering(
         self, visitor: SimulatedVisitor, promised_ms: int, now_ms: int, lasts_ms: int = 0
     ) -> None:
-        """Admits a visitor for `lasts_ms` unless a page is served meanwhile; `0`: a session's
-        duration.
-        """
+        """`lasts_ms` `0`: a session's duration."""
         self.gone(visitor)
         self._trim(now_ms)
         if not visitor.entered_ms:
@@ -157,10 +141,7 @@ class GroundTruth:
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
     def change(self, room: Room) -> None:
-        """Changes the settings; they have reached everybody when `settle` is called.
-
-        Until then a session may last its old or its new duration, so less is certain.
-        """
+        """Until `settle`, a session may last its old or its new duration."""
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
         self._largest = (max(self._largest[0], self.total), max(self._largest[1], self.per_minute))
         self.limits.change(
@@ -175,9 +156,7 @@ class GroundTruth:
         self._session_ms, self._renews = room.session_ms, not room.disable_session_renewal
 
     def retime(self, center: int, life_ms: int, ended: bool, now_ms: int) -> None:
-        """Sets how long sessions of this data center last after their last renewal; `ended`: all
-        were ended.
-        """
+        """`ended`: all sessions were ended."""
         self._trim(now_ms)
         for visitor in {id(one[2]): one[2] for one in (*self._promises, *self._endings)}.values():
             if center not in (visitor.home, visitor.center) or not (visitor.uses or visitor.active):

@@ -1,8 +1,5 @@
-"""A month of plausible history of one room for charts: day curves over weeks, with a few sales.
-
-Visitors come as in the traces and enter in order of arrival as soon as both limits allow it.
-Analytics record it minute by minute, marked as generated. There is no network, and the line moves
-every five seconds, so a month takes seconds.
+"""A month of plausible history of one room, recorded by analytics and marked as generated. There is
+no network, and the line moves every five seconds, so a month takes seconds.
 """
 
 import heapq
@@ -22,18 +19,14 @@ from greenroom.simulator.scenario import Behaviour
 
 DAY_S = 86_400
 SALES = ((4, 18), (11, 12), (18, 18), (25, 20))
-"""(day of the month, hour) at which a sale begins."""
 
 SALE_S = 5_400
 SALE_CROWD = 6.0
-"""Visitors at the beginning of a sale, relative to what the room can admit."""
 
 NOON, NIGHT, WEEKEND = 0.95, 0.12, 0.7
-"""Visitors relative to what the room can admit."""
 
 PAGE_S = 12.0
 REFRESHES_A_SLOT = 0.25
-"""A waiting visitor refreshes every 20 seconds."""
 
 SOURCE = "history"
 
@@ -41,9 +34,7 @@ SOURCE = "history"
 def history(
     streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None
 ) -> Iterator[list[Part]]:
-    """Yields what analytics would have of the room, hour by hour. Unix milliseconds; whole
-    hours.
-    """
+    """Unix milliseconds; whole hours."""
     habits = habits or Behaviour(visit_s=45.0, patience_s=1_200.0)
     _, per_minute = bottleneck(room, habits)
     draw = streams("history")
@@ -66,7 +57,6 @@ def history(
 
 
 def _rate(begin_s: int, second: float, per_minute: float) -> float:
-    """Arrivals per second: noon near the limits, night far below, a sale far above."""
     at_s = begin_s + second
     part = NIGHT + (NOON - NIGHT) * max(0.0, sin(pi * (at_s % DAY_S / DAY_S - 0.25) / 0.7))
     if int(at_s // DAY_S + 3) % 7 >= 5:  # 1970 began on a Thursday
@@ -79,8 +69,6 @@ def _rate(begin_s: int, second: float, per_minute: float) -> float:
 
 
 class _Line:
-    """The room, its line, and its recorder."""
-
     def __init__(self, room: Room, habits: Behaviour, draw: RandomDraw, recorder: Recorder) -> None:
         self._room = room
         self._habits = habits
@@ -125,7 +113,6 @@ class _Line:
         ]
 
     def _pass_on(self, now_ms: int) -> None:
-        """Ends sessions that are over and admits those who have waited longest."""
         while self._ends and self._ends[0][0] <= now_ms:
             _, stayed_ms = heapq.heappop(self._ends)
             self._recorder.stayed(self._room.id, (stayed_ms,), now_ms)

@@ -1,8 +1,6 @@
-"""greenroom's protocol under simulation: ledgers, coordinator and the messages between them.
-
-Nothing is decided here. Like a process, it syncs by the schedule of its data center
-(`admission.sync_schedule`), one report at a time, and at once when the lease is empty and visitors
-wait.
+"""greenroom's protocol under simulation. Nothing is decided here. Like a process, it syncs by the
+schedule of its data center (`admission.sync_schedule`), and at once when the lease is empty and
+visitors wait.
 """
 
 from collections.abc import Callable
@@ -34,14 +32,10 @@ from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
-"""Maximum age of a restored copy."""
 ROOM = "room"
-"""The one simulated room, in the schedule."""
 DOWN_MS = 250
-"""Delay until a data center that is up again syncs."""
 SYNC_MOST_MS = SLOT_MS * SLOTS_MOST
 HEARS_MOST_MS = 1_000
-"""New settings reach everybody within this time."""
 NEVER_MS = 1 << 60
 
 
@@ -56,11 +50,8 @@ class LeaseModel:
         self.before_poll: Callable[[Center, SimulatedVisitor, int], None] | None = None
         self.after_poll: Callable[[Center, SimulatedVisitor, int, Outcome], None] | None = None
         self.on_configured: Callable[[int, bool], None] | None = None
-        """Called when a data center receives new settings, with whether all of its sessions ended.
-        """
         self.coordinator_down = 0
         self.draw_until_ms = 0
-        """Earlier visitors get places by lot, as if all had come in the same moment."""
         self._coordinator_skew_ms = between(clocks, -most_ms, most_ms)
         names = [f"dc{number:03}" for number in range(scenario.centers)]
         self._fence_ms = scenario.fence_s * 1000
@@ -109,7 +100,6 @@ class LeaseModel:
         self._pass(Behind(visitor, then, self._agenda.now_ms, PROVISIONAL_CALLS))
 
     def _pass(self, one: Behind) -> None:
-        """Admits a request that cannot wait, makes it wait for a call, or refuses it."""
         center = self.centers[one.visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
         outcome = self._done(one.visitor, ledger.arrive_provisionally(one.visitor.id, now_ms))
@@ -260,7 +250,6 @@ class LeaseModel:
         self.coordinator = self._make_coordinator()
 
     def forecast_nothing(self) -> None:
-        """Turns the forecast off (half of the work) for runs whose estimates nobody reads."""
         self.coordinator.forecaster.due_ms = NEVER_MS
 
     def _make_coordinator(self) -> Coordinator:
@@ -269,9 +258,6 @@ class LeaseModel:
         return coordinator
 
     def worker_dies(self, number: int) -> None:
-        """Another worker repeats requests that waited for an answer; admissions are in the
-        ledger.
-        """
         self._answer_those_behind(number)
 
     def configure(self, room: Room) -> None:
@@ -303,9 +289,6 @@ class LeaseModel:
         self.coordinator.enlist(self._listed, self._coordinator_ms())
 
     def follows(self, since_ms: int) -> bool:
-        """Whether settings of `since_ms` are in force everywhere and passthrough's excess is paid
-        for.
-        """
         listed = [one for one in self.centers if one.listed]
         return all(
             one.contacts[0] > since_ms + HEARS_MOST_MS and not one.ledger.lease.debt
@@ -360,7 +343,6 @@ class LeaseModel:
         return self._agenda.now_ms + self._coordinator_skew_ms
 
     def _done(self, visitor: SimulatedVisitor, outcome: Outcome) -> Outcome:
-        """Writes the ticket, as a gateway would; nothing is stored here."""
         center = self.centers[visitor.center]
         center.ledger.log.clear()
         visitor.trusted = (
@@ -372,9 +354,7 @@ class LeaseModel:
         return outcome
 
     def _sync(self, number: int, turn: int) -> None:
-        """One turn of a data center's loop (`DataCenterSync._sync`): a due report, else a rest
-        until then.
-        """
+        """One turn of a data center's loop (`DataCenterSync._sync`)."""
         center, now_ms = self.centers[number], self._agenda.now_ms
         if turn != center.turn or center.awaits:
             return
@@ -403,7 +383,6 @@ class LeaseModel:
         self._agenda.after(ANSWER_MS, self._exchanged, number, center.batch)
 
     def _exchanged(self, number: int, batch: int) -> None:
-        """The answer has come, or is overdue."""
         center = self.centers[number]
         if center.awaits and center.batch == batch:
             center.awaits = False
@@ -435,7 +414,6 @@ class LeaseModel:
             self._answer_those_behind(number)
 
     def _save(self) -> None:
-        """Saves what a restore will find."""
         self._agenda.after(DISK_EVERY_MS, self._save)
         for center in self.centers:
             kept = center.ledger.memory(self.local_ms(center))
@@ -448,7 +426,6 @@ class LeaseModel:
             )
 
     def _call(self, number: int) -> None:
-        """The lease is empty: one call, for everybody who arrives meanwhile."""
         center = self.centers[number]
         center.called_until_ms = self._agenda.now_ms + BORROW_MS
         self._agenda.after(BORROW_MS, self._call_ended, number, center.called_until_ms)

@@ -1,12 +1,7 @@
-"""The limits that must hold at a moment, after an operator has changed them.
-
-A limit that is raised holds at once. A lowered one cannot be known everywhere at once, and no
-visitor is expelled. So the old one may be in force until every data center has *followed*: has been
-in touch with the coordinator often enough since. From then on
-
-- at most as many visitors are active as the new limit allows, or as were active before: those who
-  leave are not replaced, and
-- a minute and one second later at most as many are let in within a minute as the new limit allows.
+"""The limits that must hold after an operator has changed them. A raised limit holds at once. A
+lowered one may not be in force until every data center has *followed*. From then on at most as many
+visitors are active as the new limit allows, or as were active before; and a minute and one second
+later at most as many are admitted within a minute.
 """
 
 UNLIMITED = 1 << 60
@@ -14,18 +9,14 @@ MINUTE_MS = 61_000
 
 
 class LimitsInForce:
-    """Both limits of one room. Times are true milliseconds."""
-
     def __init__(self, total: int, per_minute: int) -> None:
         self.total, self.per_minute = total, per_minute
         self._most = total
         self._old: list[tuple[int, int, int]] = []
-        """(total, per minute, until when the latter holds) of earlier limits; 0: not followed yet.
-        """
+        """(total, per minute, until when the latter holds); 0: not followed yet."""
 
     @property
     def behind(self) -> bool:
-        """Whether earlier limits may still be in force somewhere."""
         return any(not until_ms for _, _, until_ms in self._old)
 
     def change(self, total: int, per_minute: int) -> None:
@@ -41,7 +32,7 @@ class LimitsInForce:
         ]
 
     def ebb(self, in_use: int, now_ms: int) -> None:
-        """`in_use` units at this moment: where the limit was lowered, never more again."""
+        """Where the limit was lowered, never more again."""
         self._old = [one for one in self._old if not one[2] or now_ms <= one[2]]
         if not self.behind:
             self._most = max(self.total, min(self._most, in_use))

@@ -26,14 +26,13 @@ class Links:
         self.loss = network.loss
 
     def cut(self, center: int, change: int) -> None:
-        """Cuts a link (+1) or takes one cut away (-1)."""
         self._cut[center] += change
 
     def is_cut(self, center: int) -> bool:
         return self._cut[center] > 0
 
     def send(self, center: int, receive: Callable[..., None], *message: Any) -> None:
-        """Calls `receive(*message)` at the other end: later, perhaps twice, perhaps never."""
+        """Later, perhaps twice, perhaps never."""
         if self._cut[center]:
             return
         draw, network = self._draw, self._network

@@ -1,7 +1,5 @@
-"""Operator actions during a run: the settings that each one changes, in the table CHANGES.
-
-Actions overlap: a room is its own settings, then those of the active actions in order of their
-beginnings. When one ends, the effects of the others remain.
+"""Operator actions during a run (CHANGES). Actions overlap: a room is its own settings, then those
+of the active actions in order.
 """
 
 from collections.abc import Callable
@@ -11,7 +9,6 @@ from greenroom.model.room import Room
 from greenroom.simulator.scenario import Fault
 
 RoomChange = Callable[[Room, Room, Fault], Room]
-"""(current room, its own settings, the action) -> new room."""
 
 
 def _capacity(room: Room, own: Room, action: Fault) -> Room:
@@ -60,7 +57,6 @@ CHANGES: dict[str, RoomChange] = {
     "let in": _let_in,
     "pre-queue": lambda room, _, __: replace(room, queue_all=True),
 }
-"""By kind of action; other kinds change no settings."""
 
 
 class OperatedRoom:
@@ -87,10 +83,8 @@ class OperatedRoom:
 
 
 def admits(room: Room) -> bool:
-    """Whether visitors are admitted one by one, by permits."""
     return room.queueing_method in ("fifo", "random") and not room.queue_all and not room.suspended
 
 
 def unlimited(room: Room) -> bool:
-    """Whether visitors are admitted beyond the limits or uncounted."""
     return room.suspended or (room.queueing_method == "passthrough" and not room.queue_all)

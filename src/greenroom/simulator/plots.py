@@ -1,7 +1,3 @@
-"""Charts of a run: active and waiting visitors, estimated and actual waits, waits by time of
-arrival.
-"""
-
 from collections.abc import Sequence
 
 from greenroom.simulator.drawing import Panel, page
@@ -102,7 +98,7 @@ def told(world: World) -> Panel:
 
 
 def heatmap(world: World) -> Panel:
-    """Visitors by wait and minute of arrival: the published check of fairness."""
+    """The published check of fairness."""
     last_ms = START_MS + (
         world.scenario.arrivals[-1][0] if world.scenario.arrivals else 0
     )  # not those who come again after a session
@@ -119,7 +115,6 @@ def heatmap(world: World) -> Panel:
 
 
 def bins(visitors: Sequence[SimulatedVisitor]) -> tuple[list[list[int]], float, float]:
-    """Counts by arrival and wait, and both ranges in minutes."""
     last_min = (
         max([(visitor.came_ms - START_MS) / 60_000 for visitor in visitors], default=0.0) or 1.0
     )

@@ -30,23 +30,15 @@ from greenroom.simulator.scenario import Fault
 from greenroom.simulator.world import World
 
 SOON_MS = {"fifo": 28_000, "random": 70_000}
-"""A refresh, and ghosts."""
 PLAIN_MS = 31_000
-"""Without faults and lost messages all of this hardly ever coincides."""
 LOST_AT_ONCE = 1e-6
-"""Runs of lost messages with a smaller probability are not counted."""
 LOSS_MOST = 0.5
-"""Above this loss there is no bound."""
 MOVING_FACTOR = 5
-"""A visitor who changes data centers leaves a ghost behind: waits grow by this times the share of
-tries that move.
-"""
+"""A visitor who changes data centers leaves a ghost behind."""
 
 
 def calm_s(room: Room, faults: Iterable[Fault]) -> int:
-    """Seconds after the last fault until no unit is held for what may have been lost: the longest
-    session plus the slack of its orphans.
-    """
+    """The longest session plus the slack of its orphans."""
     minutes = max(
         [
             room.session_duration,
@@ -57,14 +49,11 @@ def calm_s(room: Room, faults: Iterable[Fault]) -> int:
 
 
 class LineProgress:
-    """Watches one world and passes to `note` what stands still."""
-
     def __init__(self, world: World, note: Callable[[str], None]) -> None:
         self.world = world
         self._note = note
         self._calm_ms = world.calm_ms + 1_000 * calm_s(world.scenario.room, world.scenario.faults)
         self._since: dict[str, tuple[int, tuple[int, ...]]] = {}
-        """What could move -> since when, and the counts unchanged since."""
 
     @property
     def calm(self) -> bool:
@@ -156,7 +145,6 @@ class LineProgress:
             )
 
     def _stands(self, what: str, able: bool, mark: tuple[int, ...], now_ms: int) -> bool:
-        """Whether this could have moved for too long and has not."""
         mark = (*mark, int(1_000 * self.world.links.loss))
         since_ms, before = self._since.get(what, (now_ms, mark))
         if (
@@ -183,7 +171,6 @@ class LineProgress:
         return kept or self.world.links.loss > LOSS_MOST
 
     def _present(self, centers: list[Center], now_ms: int) -> int:
-        """Visitors in these lines who come when told and have been here long enough."""
         found, visitors, came_ms = 0, self.world.crowd.visitors, now_ms - self._bound_ms()
         for center in centers:
             for ticket_id in center.ledger.line.slots:

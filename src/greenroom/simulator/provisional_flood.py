@@ -14,14 +14,10 @@ from greenroom.simulator.scenario import Scenario
 from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 
 PROVISIONAL_FROM = 1 << 41
-"""Ids from here on are these requests."""
 COMING_BACK = 0.05
-"""Share of the passed requests whose ticket comes back in time."""
 
 
 class ProvisionalFlood:
-    """Counts what such requests get and use of both limits."""
-
     def __init__(
         self,
         scenario: Scenario,
@@ -34,9 +30,7 @@ class ProvisionalFlood:
         """Requests; those that reached the origin; those whose session became a full one."""
         self.most_active = self.most_minute = 0
         self.slowest_ms = 0
-        """The longest wait for an answer."""
         self.over_share = 0
-        """By how much they exceeded their share of either limit."""
         self._agenda, self._system, self._ground_truth = agenda, system, ground_truth
         self._centers = scenario.centers
         self._draw = streams("provisional flood")
@@ -46,7 +40,7 @@ class ProvisionalFlood:
         self._minute: deque[int] = deque()
         self._made = 0
         self._one = self._another()
-        """The next request. A refused one leaves nothing behind, so the same one tries again."""
+        """A refused one leaves nothing behind, so the same one tries again."""
         self._answered_at_once = False
 
     def request(self, center: int) -> None:
@@ -119,7 +113,5 @@ class ProvisionalFlood:
 
 
 def share_of(limit: int, centers: int) -> int:
-    """Most of a limit for the provisional sessions of all data centers together; each may have
-    one.
-    """
+    """Each data center may have one."""
     return max(centers, limit // SHARE)

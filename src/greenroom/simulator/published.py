@@ -33,25 +33,20 @@ from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVis
 GENERATIONS = {"even split": 1, "utilisation": 2, "counters": 3}
 CURVE_FACTOR = 1.0
 REPORT_MS = 2_000
-"""Interval of the reports between a data center and the world."""
 REFRESH_MS = 20_000
 MINUTE_MS = 60_000
 ANYWHERE_MS = 65
-"""A call to the counter of Anywhere slots (published: 60 or 70 ms)."""
+"""Published: 60 or 70 ms."""
 SWEEP_MS = 10_000
 FORGOTTEN_MS = 45_000
-"""A waiting visitor without a try for this long is no longer counted."""
 
 
 class Site:
-    """One data center: exact about itself, a few seconds behind about the others."""
-
     def __init__(self, workers: int) -> None:
         self.down = 0
         self.sessions: dict[bytes, int] = {}
         self.waiting: dict[bytes, tuple[int, int]] = {}  # id -> bucket, last try
         self.buckets: Counter[int] = Counter()
-        """Waiting visitors by minute of arrival."""
         self.swept_ms = 0
         self.came: Counter[int] = Counter()  # new visitors by minute
         self.sent = 0  # this minute
@@ -65,8 +60,6 @@ class Site:
 
 
 class PublishedView:
-    """A data center's picture of the world."""
-
     __slots__ = ("active", "anywhere", "buckets", "sent", "shares", "workers")
 
     def __init__(
@@ -123,7 +116,6 @@ class Published:
             then(visitor, self._hold(visitor, site))
 
     def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Nothing is published about such requests; they are held."""
         then(visitor, self._hold(visitor, self._site(visitor)))
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
@@ -149,7 +141,6 @@ class Published:
         return None
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """The cookie is proof enough, in any data center."""
         site, now_ms = self._site(visitor), self._agenda.now_ms
         expires_ms = (
             now_ms + self._room.session_ms
@@ -216,16 +207,12 @@ class Published:
         return site
 
     def _slots(self, site: Site) -> int:
-        """Free slots of this minute, at its beginning or since, as far as this data center
-        knows.
-        """
         return min(
             self._room.total_active_users - (site.world.active - site.world.sent),
             self._room.new_users_per_minute,
         )
 
     def _takes_slot(self, visitor: SimulatedVisitor, site: Site, free: int) -> bool:
-        """Takes a slot of this minute for a newcomer."""
         own = free * site.world.shares.get(visitor.center, 0.0)
         anywhere = free * site.world.anywhere
         if self._generation == 3:
@@ -263,7 +250,6 @@ class Published:
         return False
 
     def _takes_share(self, visitor: SimulatedVisitor, site: Site, slots: int) -> bool:
-        """Takes a slot of a bucket that does not fit as a whole."""
         share = site.world.shares.get(visitor.center, site.world.anywhere / max(1, len(self.sites)))
         counter, parts = -1, 1.0
         if self._generation < 3:

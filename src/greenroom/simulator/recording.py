@@ -1,9 +1,5 @@
-"""What analytics would have of a run: each data center's recorder gets answers and looks, as in a
-process.
-
-A store answers the report's figures from these minutes, with the same `Question` as the dashboard
-and GraphQL. What only the simulation knows is in `report`. Minutes are true time. Recording changes
-nothing in a run.
+"""What analytics would have of a run. A store answers the report's figures with the same `Question`
+as the dashboard and GraphQL. Minutes are true time. Recording changes nothing in a run.
 """
 
 from math import ceil, isfinite
@@ -19,7 +15,7 @@ from greenroom.simulator.world import World
 ROOM = "simulated"
 
 OUTCOME_OF = {Standing.ADMITTED: "admitted", Standing.ACTIVE: "passed", Standing.WAITING: "held"}
-"""How an answer is counted. A worthless ticket is not: its visitor comes again as a new one."""
+"""A worthless ticket is not counted: its visitor comes again as a new one."""
 
 WHOLE_RUN = Question(
     0,
@@ -30,7 +26,6 @@ WHOLE_RUN = Question(
         for aggregate in metric.aggregates
     ),
 )
-"""Every metric over the whole run: one row."""
 
 OF_TALLIES = frozenset(
     {
@@ -39,15 +34,12 @@ OF_TALLIES = frozenset(
         *(name for name in METRICS if name.startswith("timeOnOrigin")),
     }
 )
-"""Metrics that need a ledger's window counts; the published methods keep none."""
+"""The published methods keep no window counts."""
 
 RecordedFigures = dict[str, dict[str, float]]
-"""Aggregate -> metric -> value, as in GraphQL."""
 
 
 class RunRecording:
-    """Created before the run begins."""
-
     def __init__(self, world: World) -> None:
         self._world = world
         now_ms = world.agenda.now_ms
@@ -56,14 +48,12 @@ class RunRecording:
             for name in (f"dc{number:03}" for number in range(world.scenario.centers))
         ]
         self._told_s: dict[int, int] = {}
-        """Data center -> the median wait told to the latest visitor to join in this slot."""
         self._parts: list[Part] = []
         self._unknown: frozenset[str] = frozenset()
         world.crowd.listener = self
         world.agenda.at(-(-now_ms // SLOT_MS) * SLOT_MS, self._look)
 
     def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
-        """A visitor has waited who was held before and is admitted for the first time."""
         if counted := OUTCOME_OF.get(outcome.standing):
             if visitor.guess is None and outcome.estimate and isfinite(outcome.estimate.p50_s):
                 self._told_s[visitor.center] = ceil(outcome.estimate.p50_s)
@@ -79,7 +69,6 @@ class RunRecording:
             self._recorders[visitor.center].decided(ROOM, outcome, now_ms)
 
     def parts(self) -> list[Part]:
-        """Everything recorded, with the open minute, when the run is over."""
         self._look_at_all()
         for recorder in self._recorders:
             recorder.finish()
@@ -87,7 +76,6 @@ class RunRecording:
         return self._parts
 
     def figures(self, answer: AnalyticsAnswer) -> RecordedFigures:
-        """A store's answer to WHOLE_RUN without the unknown; zeros where nothing was recorded."""
         row = answer.rows[0] if answer.rows else {}
         found: RecordedFigures = {}
         for wanted in WHOLE_RUN.metrics:

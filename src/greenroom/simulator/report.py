@@ -1,8 +1,4 @@
-"""What only a simulation knows of a run: waits, places, limits at every instant, unused capacity,
-estimates.
-
-`recording` has what analytics would know.
-"""
+"""What only a simulation knows of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +9,6 @@ from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import World
 
 QuartileShares = tuple[float, float, float]
-"""Shares of the waits that ended by the 25th, 50th and 75th percentile told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +22,11 @@ class SimulationReport:
     """Over all who entered, including those who entered at once."""
     waits_p95_s: float
     peak_minute: int
-    """Most admissions within any 60 seconds."""
     over_active: int
     over_minute: int
     unconfirmed: int
     unused: float | None
     burst: float
-    """Most admissions within five seconds, relative to an even pace."""
     queued_early: float
     queued_in_flood: float
     """Share of arrivals: as `queued_early`, but a flood that looked alike would have used up the
@@ -60,7 +53,6 @@ class SimulationReport:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Of ascending values; 0 when there are none."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
@@ -119,7 +111,7 @@ Guess = tuple[SimulatedVisitor, int, float, float, float]
 
 
 def relative_error(guesses: Sequence[Guess]) -> float | None:
-    """Mean distance between the median told and the actual wait, relative to the mean wait."""
+    """Relative to the mean wait."""
     actual = [(visitor.entered_ms - now_ms) / 1000 for visitor, now_ms, *_ in guesses]
     if not actual or not sum(actual):
         return None
@@ -129,7 +121,6 @@ def relative_error(guesses: Sequence[Guess]) -> float | None:
 
 
 def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
-    """Shares of the waits that ended by each quartile told; without those told no interval."""
     waits = [
         ((visitor.entered_ms - now_ms) / 1000, told)
         for visitor, now_ms, *told in guesses
@@ -144,7 +135,6 @@ def coverage(guesses: Sequence[Guess]) -> QuartileShares | None:
 
 
 def inside_quartiles(guesses: Sequence[Guess]) -> float | None:
-    """Share of the waits between the quartiles told; half would be right."""
     inside = [
         p25 <= (visitor.entered_ms - now_ms) / 1000 <= p75
         for visitor, now_ms, p25, _, p75 in guesses

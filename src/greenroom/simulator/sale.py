@@ -11,16 +11,12 @@ from greenroom.simulator.arrivals import LASTS_MAX_S
 from greenroom.simulator.scenario import Behaviour, NetworkProfile, Scenario
 
 VISIT_S = 120.0
-"""Mean visit, with the purchase."""
 
 
 def sale(
     limits: Mapping[str, Any], arrivals: list[tuple[int, int]], centers: int, behaviour: Behaviour
 ) -> Scenario:
-    """Ends when all visitors have arrived and none waits, or after a week.
-
-    Raises InvalidConfig with every problem of the limits.
-    """
+    """Ends when all visitors have arrived and none waits, or after a week. Raises InvalidConfig."""
     problems = room_problems({"name": "sale", "host": "*", **limits})
     if problems:
         raise InvalidConfig(problems)
@@ -38,12 +34,11 @@ def sale(
 
 
 def changed(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """A trace with other limits or another method. Raises InvalidConfig with every problem."""
+    """Raises InvalidConfig."""
     return replace(scenario, room=replace(scenario.room, **changes)) if changes else scenario
 
 
 def bottleneck(room: Room, behaviour: Behaviour) -> tuple[str, float]:
-    """The narrower limit, and the most admissions per minute once the room is full."""
     stays_s = behaviour.visit_s + room.session_ms / 1000 * (1 - behaviour.leaving)
     if room.disable_session_renewal:
         stays_s = room.session_ms / 1000
@@ -68,7 +63,6 @@ RECORDED_LINES: Sequence[tuple[str, str, str]] = (
     ("sum", "usersLeft", "visitors who left"),
     ("sum", "usersAbandoned", "places in line lost because the visitor stayed away"),
 )
-"""Figures that analytics would have, in order: aggregate, metric, label."""
 
 
 LINES: Sequence[tuple[str, str]] = (
@@ -96,18 +90,15 @@ LINES: Sequence[tuple[str, str]] = (
     ("lost_sessions", "came back after their session had ended"),
     ("flood", "largest share of the room that requests without cookies held"),
 )
-"""Figures that only a simulation has, in order, with labels."""
 
 
 def recorded_figure(metric: str, value: float | None) -> str:
-    """Formats one figure of analytics; None: unknown."""
     if value is None:
         return "-"
     return duration(value) if METRICS[metric].unit == "seconds" else f"{value:,}"
 
 
 def figure(name: str, value: float | None) -> str:
-    """Formats one figure; the unit follows from the name."""
     if value is None:
         return "-"
     if name.endswith("_ms"):
@@ -131,7 +122,6 @@ def figure(name: str, value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """1 h 02 min, 3 min 20 s or 4.5 s."""
     if seconds < 100:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

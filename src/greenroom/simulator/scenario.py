@@ -65,8 +65,6 @@ FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Times are seconds from the start."""
-
     kind: str
     at_s: float
     until_s: float = 0.0
@@ -76,8 +74,6 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Habits of the crowd. Shares are between 0 and 1."""
-
     visit_s: float = 60.0
     """Mean time from entering to the last page."""
     heavy_tail: bool = False
@@ -109,7 +105,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class NetworkProfile:
-    """Delays between data centers and coordinator, one way."""
+    """One way."""
 
     least_ms: int = 5
     most_ms: int = 75
@@ -125,7 +121,7 @@ class NetworkProfile:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run. `arrivals` are (milliseconds from the start, data center), in order."""
+    """`arrivals`: (milliseconds from the start, data center), in order."""
 
     name: str
     room: Room
@@ -138,10 +134,8 @@ class Scenario:
     fence_s: int = 0
     """A data center without contact for this long stops by itself; `0` disables it."""
     workers: int = 4
-    """Per data center; matters only to the published allocations."""
+    """Matters only to the published allocations."""
     laws_every_s: int = 60
-    """Interval of the conservation check of all ledgers; one costs about a try of everybody
-    present.
-    """
+    """One costs about a try of everybody present."""
     ends_with_crowd: bool = False
     """Ends early when all visitors have arrived and none waits."""

@@ -12,14 +12,10 @@ from greenroom.simulator.scenario import Behaviour, Fault, NetworkProfile, Scena
 
 CENTERS = 20
 L, N = 2_000, 1_200
-"""Limits of the middle-sized room in most traces."""
 VISIT_S = 60.0
 FENCE_S = 180
-"""The default."""
 PER_S = min(N / 60, L / (VISIT_S + 60))
-"""Visitors per second that this room can take: a visit of a minute, and the session of a minute
-after it.
-"""
+"""A visit of a minute, and the session of a minute after it."""
 
 
 def room(total: int = L, per_minute: int = N, minutes: int = 1, method: str = "fifo") -> Room:
@@ -45,7 +41,7 @@ def wave(
     high: float = 1.3,
     low: float = 0.7,
 ) -> list[float]:
-    """Above capacity between two moments, below it otherwise; relative to capacity."""
+    """Relative to capacity."""
     return level(part, PER_S * (high if from_s <= second < until_s else low))
 
 

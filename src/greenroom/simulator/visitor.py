@@ -58,67 +58,55 @@ class SimulatedVisitor:
 
     @property
     def wait_s(self) -> float:
-        """From arrival to entering."""
         return (self.entered_ms - self.came_ms) / 1000
 
 
 class OutcomeHandler(Protocol):
-    """Receives the answer to one request: now, or after a call across the world."""
+    """Called now, or after a call across the world."""
 
-    def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
-        """Times of the outcome are those of the data center that was asked."""
+    def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None: ...
 
 
 class CrowdListener(Protocol):
-    """Observes what the crowd is told, without changing it. Times are true milliseconds."""
+    """Must change nothing. Times are true milliseconds."""
 
-    def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
-        """A request was answered; the visitor does not know it yet."""
+    def answered(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None: ...
 
     def left(self, visitor: SimulatedVisitor, now_ms: int) -> None: ...
 
 
 class CenterLook(NamedTuple):
-    """One data center's sessions and places in line; `tally` is None where it keeps none."""
-
     active: int
     queued: int
     tally: Taken | None = None
 
 
 class SystemUnderTest(Protocol):
-    """The deciding system: greenroom's protocol or a published one. Centers are numbers from 0."""
+    """Centers are numbers from 0."""
 
     global_calls: int
-    """Calls across the world that a visitor waited for."""
     messages: int
-    """Background messages of data centers."""
 
-    def skew_ms(self, center: int) -> int:
-        """How far this data center's clock is ahead."""
+    def skew_ms(self, center: int) -> int: ...
 
     def open(self, center: int) -> bool: ...
 
-    def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Serves a new visitor at `visitor.center` and sets its key."""
+    def arrive(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
-    def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """Serves a request without a ticket that cannot wait."""
+    def arrive_provisionally(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
     def poll(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
-    def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
-        """A waiting visitor refreshes before its time."""
+    def peek(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
-    def line_table(self, center: int) -> LineTable | None:
-        """The wait table, at most a second old; None: there is none."""
+    def line_table(self, center: int) -> LineTable | None: ...
 
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
     def leave(self, visitor: SimulatedVisitor) -> None: ...
 
     def look(self, center: int) -> CenterLook:
-        """A data center as its processes see it; the tally covers the time since the last look."""
+        """The tally covers the time since the last look."""
 
     def shut(self, center: int, change: int) -> None:
         """The data center goes away (+1) or is back (-1)."""
@@ -128,16 +116,14 @@ class SystemUnderTest(Protocol):
 
     def lose_ledger(self, center: int) -> None: ...
 
-    def restore_old(self, center: int) -> None:
-        """Restarts the data center with an older copy of its disk."""
+    def restore_old(self, center: int) -> None: ...
 
     def silence(self, change: int) -> None:
         """The coordinator stops answering (+1), or answers again (-1)."""
 
     def lose_coordinator(self) -> None: ...
 
-    def worker_dies(self, center: int) -> None:
-        """Replaces one process of this data center."""
+    def worker_dies(self, center: int) -> None: ...
 
     def step_clock(self, center: int, step_ms: int) -> None: ...
 
@@ -147,7 +133,4 @@ class SystemUnderTest(Protocol):
         """Takes the data center off the coordinator's list, or puts it back."""
 
     def draw(self) -> tuple[dict[bytes, int], int]:
-        """Draws the places of all who wait.
-
-        Returns their new keys, and the key below which all others come after them.
-        """
+        """Returns the new keys, and the key below which all others come after them."""

@@ -20,7 +20,6 @@ WARM_MS = 5_000
 CHURN_MS = 2_000
 
 OnProgress = Callable[[float], None]
-"""Receives the done share of the run."""
 
 
 ALGORITHMS = ("greenroom", *GENERATIONS)
@@ -40,16 +39,13 @@ class World:
         )
         self.room = scenario.room
         self.configured_ms = START_MS
-        """Time of the operators' last change."""
         self.calm_ms = START_MS + int(
             1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0)
         )
-        """When every fault is over."""
         self._operated = OperatedRoom(scenario.room)
         if isinstance(self.system, LeaseModel):
             self.system.on_configured = self._configured
         self.on_sample: Callable[[int], None] | None = None
-        """Observer of the run (`checks`)."""
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
         for fault in scenario.faults:
@@ -146,7 +142,7 @@ class World:
             self.agenda.after(max(1, int(1000 / fault.amount)), self.flood, fault, 1)
 
     def provisional_flood(self, fault: Fault, change: int) -> None:
-        """Requests that cannot wait, evenly; above 1,000 a second several per millisecond."""
+        """Above 1,000 a second several per millisecond."""
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:
             for _ in range(max(1, round(fault.amount / 1000))):
                 self.provisional.request(fault.centers[self.provisional.sent % len(fault.centers)])

@@ -1,4 +1,4 @@
-"""Serves status pages. Computes facts at most once in ten seconds."""
+"""Computes facts at most once in ten seconds."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,6 @@ from greenroom.status_page.render import CSP, atom, document, html
 from greenroom.status_page.view import StatusFacts, view
 
 FRESH_S = 10
-"""Lifetime of an answer, here and in caches on the way."""
 
 HEADERS = {
     "Cache-Control": f"public, max-age={FRESH_S}",
@@ -30,7 +29,7 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 
 
 class FactsCache:
-    """Fetches facts once at a time, when FRESH_S old. Keeps old ones while that fails."""
+    """Fetches facts once at a time. Keeps old ones while that fails."""
 
     def __init__(self, ask: Ask, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -40,7 +39,7 @@ class FactsCache:
         self._asked_s = 0.0
 
     async def get(self) -> StatusFacts:
-        """At most FRESH_S old, if possible. Raises the fetch's exception without any facts."""
+        """Raises the fetch's exception without any facts."""
         async with self._guard:
             if self._facts is None or self._monotonic() - self._asked_s >= FRESH_S:
                 try:
@@ -53,7 +52,6 @@ class FactsCache:
 
 
 def status_pages(pages: Callable[[], Sequence[PageSettings]], ask: Ask) -> Starlette:
-    """The application of the status listener. `pages` may change while it runs."""
     cache = FactsCache(ask)
 
     async def answer(request: Request) -> Response:
@@ -88,7 +86,6 @@ _FORMS = ("status.json", "feed.atom")
 
 
 def _page(pages: Sequence[PageSettings], path: str, host: str) -> PageSettings | None:
-    """The page of this host, else the one for any host."""
     here = [page for page in pages if page.path == path and page.host in ("", host)]
     return max(here, key=lambda page: page.host != "", default=None)
 

@@ -25,7 +25,6 @@ from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
 
 NOTES_MAX = 2_000
-"""Every status page scans all of them."""
 
 _TEXT = Shown({"type": "string"})
 _TIME_OR_NULL = Shown({"type": ["string", "null"], "format": "date-time"})
@@ -51,10 +50,8 @@ NOTE = ApiSchema.of(
 
 
 class IncidentView(Protocol):
-    """The running alerts, as far as the status page shows them."""
-
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Incidents that are open or began since then, newest first. Blocks; raises StorageFailed."""
+        """Newest first. Blocks; raises StorageFailed."""
 
 
 def show_incident(incident: Incident) -> Json:
@@ -78,7 +75,6 @@ def show(entry: Entry[IncidentNote]) -> Json:
 
 
 def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
-    """Raises Refused when there is none."""
     return entry_of(known.incident_notes, "note", note_id)
 
 

@@ -19,13 +19,11 @@ CSP = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""Allows only the page and its own style."""
 
 REFRESH_S = 60
 
 
 def html(found: StatusView, feed: str, data: str, *, refreshes: bool = True) -> str:
-    """`feed` and `data` are URLs of the other forms."""
     refresh = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if refreshes else ""
     lines = "".join(map(_line, found.lines)) or '<li class="soft">Nothing is shown here yet.</li>'
     going_on = [story for story in found.stories if story.open]
@@ -62,7 +60,7 @@ def _line(line: StatusLine) -> str:
 
 
 def _period(line: StatusLine) -> str:
-    """Only the days that are known: a new check has not worked for 90."""
+    """A new check has not worked for 90 days."""
     if line.since == line.days[0].day:
         return f"in {len(line.days)} days"
     if line.since == line.days[-1].day:
@@ -94,7 +92,7 @@ def _day_words(day: Day) -> str:
 
 
 def _percent(part: float) -> str:
-    """Rounds down: 100 % is only what never failed."""
+    """100 % is only what never failed."""
     return f"{int(part * 10_000) / 100:g} %"
 
 
@@ -161,7 +159,6 @@ def _note(note: NoteFacts) -> dict[str, str]:
 
 
 def atom(found: StatusView, page: str, feed: str) -> str:
-    """`page` and `feed` are whole URLs."""
     entries = "".join(
         f"<entry><id>{escape(f'{page}#{story.id}')}</id><title>{escape(story.title)}</title><updated>{_time(story.updated_ms)}</updated>"
         f"<published>{_time(story.began_ms)}</published>"
@@ -184,7 +181,6 @@ def _told(story: Story) -> str:
 
 
 def _clean(text: str) -> str:
-    """Removes characters that XML cannot hold."""
     return "".join(
         each for each in text if each in "\t\n\r" or (each >= " " and each not in "\ufffe\uffff")
     )

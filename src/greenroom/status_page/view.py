@@ -1,7 +1,5 @@
-"""Computes the content of a status page from facts. Pure.
-
-The page is public: it says what works and when it did not, but no reasons, addresses, limits or
-numbers of visitors.
+"""The content of a status page: what works and when it did not, but no reasons, addresses, limits
+or numbers of visitors.
 """
 
 import math
@@ -19,14 +17,14 @@ PUBLIC_INCIDENTS: Mapping[str, str] = {
     "health_check_status_notification": "{subject} was not working",
     "greenroom_admissions_stopped": "Entry to {subject} was paused",
 }
-"""Public name of incidents by type of alert; other types are never shown."""
+"""Other types are never shown."""
 
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """A health check with days as (good, total) probes and mean response time of the good ones."""
+    """Days as (good, total) probes and mean response time of the good ones."""
 
     id: str
     name: str
@@ -38,7 +36,7 @@ class CheckFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """`name` chooses rooms for a page and is never published."""
+    """`name` is never published."""
 
     id: str
     name: str
@@ -47,7 +45,6 @@ class RoomFacts:
 
     @property
     def public_name(self) -> str:
-        """The name of the site on its waiting page, or the address that visitors open."""
         room = self.view.now.room
         address = f"{room.host}{room.path.rstrip('/')}" if room.host != "*" else room.path
         return room.branding.site_name or (address if address != "/" else "Website")
@@ -64,8 +61,6 @@ class NoteFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
-    """The facts of all pages at one moment."""
-
     now_ms: int
     rooms: Sequence[RoomFacts] = ()
     checks: Sequence[CheckFacts] = ()
@@ -75,7 +70,7 @@ class StatusFacts:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One bar. `part` is the share of the day it worked, None if unknown."""
+    """None if unknown."""
 
     day: str
     part: float | None
@@ -94,8 +89,6 @@ class StatusLine:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """An incident with its notes, or an operator's message."""
-
     id: str
     title: str
     began_ms: int
@@ -105,12 +98,10 @@ class Story:
 
     @property
     def message(self) -> bool:
-        """An operator's message instead of an incident."""
         return self.id.startswith("note:")
 
     @property
     def updated_ms(self) -> int:
-        """Time of the newest note."""
         return max([self.began_ms, self.ended_ms or 0, *(note.at_ms for note in self.notes)])
 
 

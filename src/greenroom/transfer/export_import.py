@@ -1,11 +1,5 @@
-"""The whole configuration as one document: export, import and apply.
-
-The document uses the API's forms: a zone holds its rooms, a room its events and rules; beside them
-are lists, policies and their destinations, and status pages. It omits defaults, what only the store
-knows, tokens, silences and notes. A secret is written as MASK and stays where the store knows it;
-elsewhere it must be filled in.
-
-Applying builds the plan's configuration (`wanted_configuration`) and writes the differences at
+"""The whole configuration as one document, in the API's forms. It omits defaults, tokens, silences
+and notes; a secret is MASK and stays where the store knows it. Applying writes the differences at
 once, so a second time changes nothing.
 """
 
@@ -36,11 +30,10 @@ from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedCha
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 UNTOLD = frozenset({"token", "account"})
-"""Neither exported nor changed: readers of the document must not gain access."""
+"""Readers of the document must not gain access."""
 
 
 def exported(known: Configuration) -> Json:
-    """Without what stands in a configuration file."""
     own = [entry for entry in known.zones.values() if not entry.read_only]
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
@@ -131,7 +124,6 @@ def _room(known: Configuration, entry: Entry[Any]) -> Json:
 
 
 def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
-    """Only writable fields that differ from the default."""
     ours = shown.get(EXTENSION, {})
     brief: Json = {}
     inner: Json = {}
@@ -151,10 +143,8 @@ def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
 def make_true(
     document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False
 ) -> ConfigChange:
-    """Makes the configuration equal to the document; answers a line for each step. Raises Refused
-    with every fault.
-
-    `only_into_empty`: refused when it would change or delete something.
+    """Answers a line for each step. Raises Refused with every fault. `only_into_empty`: refused
+    when it would change or delete something.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
@@ -184,7 +174,6 @@ def make_true(
 
 
 def differences(known: Configuration, wanted: Configuration, now_ms: int) -> list[Change]:
-    """The changes from `known` to `wanted`, without what stands in a file."""
     gone = {
         (kind, key)
         for kind in KINDS
@@ -212,7 +201,6 @@ def differences(known: Configuration, wanted: Configuration, now_ms: int) -> lis
 
 
 def _line(step: Step, above: Configuration) -> str:
-    """One step for people: `change waiting room shop: total_active_users 200 -> 300`."""
     before, after = told(step)
     what = f"{_WORDS[step.action]} {step.kind.replace('_', ' ')} {_path(step, above)}"
     if before is None or after is None:

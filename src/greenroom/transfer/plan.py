@@ -1,7 +1,5 @@
-"""Builds the configuration of a document with the use-cases of the API.
-
-So it can contain nothing that the API would refuse. Sections that the document omits stay. The cost
-is linear: one draft grows, together with its room claims.
+"""Builds the configuration of a document with the use-cases of the API, so it can contain nothing
+that the API would refuse. Sections that the document omits stay.
 """
 
 import json
@@ -50,12 +48,10 @@ BESIDE_ZONES = {
     "status_pages": "status_page",
 }
 SECTIONS = ("lists", "zones", *BESIDE_ZONES)
-"""Top-level keys. A missing one leaves its section unchanged."""
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MASK = "***"
-"""Stands for a secret in a document."""
 
 MOST: Mapping[str, int] = {
     "list": lists.LISTS_MAX,
@@ -67,7 +63,7 @@ MOST: Mapping[str, int] = {
     "alert_policy": alert_policies.POLICIES_MAX,
     "status_page": PAGES_MAX,
 }
-"""Limits of an installation, configuration file included. Excess entries are only counted."""
+"""Configuration file included. Excess entries are only counted."""
 
 _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
     "room": "waiting rooms",
@@ -76,8 +72,6 @@ _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
 
 
 class _Building:
-    """The draft, and the faults so far."""
-
     def __init__(self, known: Configuration, at: ChangeContext, untouched: Configuration) -> None:
         self.known = known
         self.at = at
@@ -92,7 +86,6 @@ class _Building:
         self._ids: dict[str, dict[tuple[str, str], list[str]]] = {}
 
     def do(self, pointer: str, plan: ConfigChange, key: str = "") -> bool:
-        """Applies a plan to the draft; `key` is the id that it creates."""
         new_id: Callable[[], str] = (lambda: key) if key else self.at.new_id
         try:
             self.take(plan(self.made, ChangeContext(self.at.now_ms, new_id)).changes)
@@ -102,7 +95,6 @@ class _Building:
         return True
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Makes no network request."""
         carry_out(changes, self.draft, self.at.now_ms)
 
     def id_of(self, kind: str, document: Any, parent: str = "") -> str:
@@ -121,7 +113,6 @@ class _Building:
         return str(given) if fine else self.at.new_id()
 
     def _known_ids(self, kind: str) -> dict[tuple[str, str], list[str]]:
-        """(parent, name) -> ids, oldest first."""
         if kind not in self._ids:
             ids = self._ids[kind] = {}
             for entry in self.known.index_of(kind).values():
@@ -132,7 +123,7 @@ class _Building:
     def parts(
         self, pointer: str, document: Mapping[str, Any], name: str, kind: str
     ) -> Iterator[tuple[str, Any]]:
-        """(pointer, part) of a list in the document, up to MOST; a fault when it is not a list."""
+        """Up to MOST; a fault when it is not a list."""
         found = document.get(name)
         if name not in document or (found is None and pointer):
             return  # null at the top would take everything of the kind away
@@ -151,7 +142,6 @@ class _Building:
                 yield f"{pointer}/{name}/{index}", part
 
     def too_many(self) -> list[ApiFault]:
-        """One fault for each kind above MOST."""
         return [
             ApiFault(
                 Code.TOO_MANY,
@@ -163,7 +153,6 @@ class _Building:
 
 
 def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
-    """The identity of a document without id: its name, or the address of a status page."""
     if kind == "status_page":
         return f"{document.get('host') or ''}{document.get('path') or '/'}"
     return document.get(NAMED_BY.get(kind, "name"))
@@ -205,7 +194,6 @@ def wanted_configuration(
 
 
 def _without_orphans(made: Configuration) -> Configuration:
-    """Silences go with their policies."""
     left = {
         key: entry
         for key, entry in made.silences.items()
@@ -219,7 +207,6 @@ def _without_orphans(made: Configuration) -> Configuration:
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
-    """What the document does not cover: tokens, entries of a file, and missing sections."""
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
         "zones": ("zone", "room", "event", "rules", "health_check"),
@@ -273,7 +260,6 @@ def _make_zone(
 
 
 def _sees_all(_zone_id: str) -> bool:
-    """Importers may see the whole account."""
     return True
 
 
@@ -305,7 +291,6 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
 
 
 def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
-    """Secrets that the document masks stay as they were."""
     old = before.webhooks.get(key)
     told = (
         {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
@@ -329,7 +314,6 @@ def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChang
 
 
 def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
-    """Masked keys stay as they were."""
     old = before.pagerduty_services.get(key)
     masked = isinstance(document, dict) and document.get("routing_key") == MASK
 
@@ -362,7 +346,6 @@ _MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
 
 
 def _without(document: Any, *names: str) -> Any:
-    """The input of the thing's own use-case."""
     return (
         {name: value for name, value in document.items() if name not in ("id", *names)}
         if isinstance(document, dict)

@@ -1,5 +1,3 @@
-"""Middleware of the API: request ids, log lines, and an envelope around internal errors."""
-
 import re
 import secrets
 import time
@@ -14,13 +12,10 @@ from greenroom.web.envelope import broken, refused
 log = structlog.get_logger("greenroom.api")
 
 CALLER = "greenroom.caller"
-"""Key in the scope for the author, for the log."""
 
 AGENT_REPORTS = "/probe_agents/"
-"""In the path of calls that every agent makes every few seconds."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Logged at debug level."""
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 

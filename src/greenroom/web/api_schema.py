@@ -1,9 +1,5 @@
-"""The external form of a record: JSON to values, values to JSON, and the JSON schema, from one
-table of fields.
-
-The table comes from the record's described fields. Shapes handle what JSON writes differently (a
-list of objects, a time). Fields that Cloudflare does not have are in an object `greenroom`, apart
-from published ones.
+"""The external form of a record: JSON to values, values to JSON, and the JSON schema. Fields that
+Cloudflare does not have are in an object `greenroom`.
 """
 
 import re
@@ -27,18 +23,15 @@ from greenroom.web.refusals import (
 )
 
 EXTENSION = "greenroom"
-"""The object of fields that Cloudflare does not have."""
 
 NEEDED: Any = object()
-"""Default of a required field."""
 
 UNSET: Any = object()
-"""Default of an optional field without a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiField:
-    """One external field. `default` is the record's own value, or NEEDED."""
+    """`default` is the record's own value, or NEEDED."""
 
     name: str
     rule: Spec
@@ -47,7 +40,6 @@ class ApiField:
 
     @property
     def required(self) -> bool:
-        """Whether creating or replacing needs it."""
         return self.default is NEEDED and not self.rule.read_only
 
     def means_default(self, value: Any) -> bool:
@@ -72,7 +64,7 @@ class ApiSchema:
         more: Sequence[ApiField] = (),
         without: Sequence[str] = (),
     ) -> "ApiSchema":
-        """Every described field of a record; `more` are computed fields."""
+        """`more` are computed fields."""
         described, known = specs(record), shapes or {}
         own = [
             ApiField(
@@ -87,9 +79,8 @@ class ApiSchema:
         return cls((*own, *more))
 
     def read(self, document: Json, problems: list[Problem], unknown: list[Problem]) -> Json:
-        """The values of a whole document with defaults; missing ones are left out.
-
-        Reports only wrong JSON; the record checks its bounds. Unknown names go to `unknown`.
+        """Missing required ones are left out. Reports only wrong JSON; the record checks its
+        bounds. Unknown names go to `unknown`.
         """
         ours = document.get(EXTENSION) if self.has_ours else None
         if ours is None:
@@ -126,11 +117,9 @@ class ApiSchema:
 
     @property
     def has_ours(self) -> bool:
-        """Whether it has extensions."""
         return any(api_field.rule.extension for api_field in self.fields)
 
     def show(self, values: Mapping[str, Any]) -> Json:
-        """In the order of the table."""
         shown: Json = {}
         ours: Json = {}
         for api_field in self.fields:
@@ -141,7 +130,7 @@ class ApiSchema:
         return shown | ({EXTENSION: ours} if ours else {})
 
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
-        """Moves problems to where the sender finds the field: extensions are in their object."""
+        """Extensions are in their object."""
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}
         return [
             (
@@ -153,7 +142,7 @@ class ApiSchema:
         ]
 
     def schema(self, what: str) -> Json:
-        """The JSON schema of a `whole` (POST, PUT), an `edit` (PATCH) or an `answer`."""
+        """`whole` (POST, PUT), `edit` (PATCH) or `answer`."""
         answer = what == "answer"
         groups: dict[bool, Json] = {}
         for ours in (False, True):
@@ -200,7 +189,7 @@ def computed(
     choices: tuple[Any, ...] = (),
     example: Any = None,
 ) -> ApiField:
-    """A field that no record holds: shown, and ignored when sent unless `writable`."""
+    """Shown, and ignored when sent unless `writable`."""
     rule = Spec(
         meaning, extension=extension, read_only=not writable, choices=choices, example=example
     )
@@ -208,7 +197,6 @@ def computed(
 
 
 def required(form: ApiSchema, *names: str) -> ApiSchema:
-    """The form with these fields required."""
     return ApiSchema(
         tuple(
             replace(api_field, default=NEEDED) if api_field.name in names else api_field
@@ -220,10 +208,8 @@ def required(form: ApiSchema, *names: str) -> ApiSchema:
 def read_as(
     form: ApiSchema, document: Any, problems_of: Callable[[Json], list[Problem]] | None = None
 ) -> tuple[Json, list[ApiFault]]:
-    """The values of a document and all its faults, with those of the record (`problems_of`).
-
-    A field that JSON got wrong is not checked again by the record. Raises Refused when the document
-    is not an object.
+    """And all faults. A field that JSON got wrong is not checked again by the record. Raises
+    Refused when the document is not an object.
     """
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON object"))
@@ -257,7 +243,7 @@ def _field(pointer: str) -> str:
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:
-    """Merges an edit: objects merge, everything else is replaced; null removes the field."""
+    """Objects merge, everything else is replaced; null removes the field."""
     if not isinstance(edit, dict):
         return edit
     merged = dict(document)
@@ -274,7 +260,6 @@ def _default(item: Any) -> Any:
 
 
 def _with_nulls(schema: Json) -> Json:
-    """Lets null stand for every optional field of a body."""
     found = dict(schema)
     if "properties" in schema:
         needed = schema.get("required", ())

@@ -1,5 +1,3 @@
-"""How the API writes one value in JSON: strings, choices, lists, nested records, times."""
-
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
@@ -13,24 +11,18 @@ Json = dict[str, Any]
 
 
 class Shape(Protocol):
-    """The JSON form of one kind of value."""
-
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
-        """The record's value, meaningless when it adds to `problems`."""
+        """Meaningless when it adds to `problems`."""
 
-    def show(self, value: Any) -> Any:
-        """The JSON value."""
+    def show(self, value: Any) -> Any: ...
 
-    def schema(self, rule: Spec, /) -> Json:
-        """The JSON schema of what `read` accepts."""
+    def schema(self, rule: Spec, /) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A string, number or boolean. `caseless` lowers capitals.
-
-    `format` replaces a long pattern in the schema. `absent` values mean the default: what older
-    clients send for a field that was not set.
+    """`caseless` lowers capitals. `format` replaces a long pattern in the schema. `absent` values
+    mean the default.
     """
 
     kind: type
@@ -58,8 +50,6 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few values of mixed types, such as false, true and "auto"."""
-
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
         # The record checks the values.
         return value
@@ -74,8 +64,6 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """One record inside another."""
-
     record: type
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
@@ -91,9 +79,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A list of strings, or of records when `record` is given. `pattern` only describes the
-    strings; the record checks them.
-    """
+    """`pattern` only describes the strings; the record checks them."""
 
     record: type | None = None
     choices: tuple[str, ...] = ()
@@ -132,10 +118,9 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class MomentField:
-    """A time in ISO 8601, kept as text so that it comes back as written."""
+    """ISO 8601, kept as text so that it comes back as written."""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
-        """The text itself, when it names a moment."""
         if value is not None and milliseconds(value) is None:
             problems.append(
                 Problem(pointer, f"must be a time such as 2021-01-01T11:00:00Z, not {value!r:.60}")
@@ -155,8 +140,6 @@ class MomentField:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A value that is shown and never read."""
-
     described: Json
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
@@ -170,7 +153,7 @@ class Shown:
 
 
 def read_nested(record: type, pointer: str, value: Any, problems: list[Problem]) -> Any:
-    """A record written as an object, or None and the problems."""
+    """None and the problems when it is no object."""
     if not isinstance(value, dict):
         problems.append(Problem(pointer, "must be an object"))
         return None
@@ -195,7 +178,6 @@ def read_nested(record: type, pointer: str, value: Any, problems: list[Problem])
 
 
 def given_values(record: type, value: Json) -> Json:
-    """Leaves out nulls of fields that have a default."""
     optional = {
         item.name
         for item in fields(cast(Any, record))
@@ -207,7 +189,6 @@ def given_values(record: type, value: Json) -> Json:
 
 
 def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
-    """Reports an unknown name, with a suggestion."""
     near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
     return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
 

@@ -20,11 +20,9 @@ GRANTS: dict[str, tuple[str, ...]] = {
     "probe": ("probe",),
     "any": SCOPES,
 }
-"""What is asked for -> the scopes that allow it."""
 
 
 KNOWN_MAX = 1_000
-"""Pairs of a client and a good token that are cached."""
 
 
 class Credentials(NamedTuple):
@@ -39,14 +37,13 @@ class Caller(NamedTuple):
 
     @property
     def author(self) -> str:
-        """For the audit log."""
         return f"token {self.token.name} ({self.token.id})"
 
     def sees(self, zone_id: str) -> bool:
         return not self.token.zone_ids or zone_id in self.token.zone_ids
 
     def require(self, asked: str, zone_id: str | None) -> None:
-        """Raises Refused unless the token allows this in the zone (None: the account)."""
+        """Raises Refused. Zone None: the account."""
         if not set(GRANTS[asked]) & set(self.token.scopes):
             raise Refused(ApiFault(Code.DENIED, f"the token lacks the scope {asked}"))
         if self.token.zone_ids and (zone_id is None or not self.sees(zone_id)):
@@ -61,7 +58,6 @@ class Caller(NamedTuple):
 
 class Authenticator:
     def __init__(self, store: ConfigStore, clock: Clock, sessions: SessionStore) -> None:
-        """`sessions` counts failures for all processes together."""
         self._store = store
         self._clock = clock
         self._failures = StoredFailures(sessions, clock, "token")
@@ -69,11 +65,9 @@ class Authenticator:
         self._guard = threading.Lock()
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
-        """Raises Refused, StorageFailed; counts wrong credentials of a `client`.
-
-        A request without credentials is refused and not counted, or pages that forget the header
-        would lock out their own network. A token that was good from there before
-        is not counted either, so that it costs one read.
+        """Raises Refused, StorageFailed. A request without credentials is not counted, or pages
+        that forget the header would lock out their own network; nor is a token that was good from
+        there before.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
@@ -121,7 +115,7 @@ def _too_many(wait_s: int) -> Refused:
 
 
 def known_token(known: Configuration, credentials: Credentials, now_ms: int) -> Token | None:
-    """The valid token with this secret. Takes equally long without one."""
+    """Takes equally long without one."""
     wanted = secret_hash(credentials.secret)
     found = None
     for token in known.tokens.records():

@@ -7,19 +7,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from greenroom.decision.forwarded import ForwardedPolicy
 
 LOCAL = "127.0.0.1"
-"""For programs on this machine that connect by Unix socket, which has no address."""
+"""A Unix socket has no address."""
 
 
 class WithClientAddress:
-    """Middleware: puts the caller's address and scheme into the scope, read like a visitor's."""
+    """Puts the caller's address and scheme into the scope, read like a visitor's."""
 
     def __init__(
         self, app: ASGIApp, policy: Callable[[], ForwardedPolicy], *, by_socket: bool = False
     ) -> None:
-        """`policy` is called for each request, so that a reload takes effect at once.
-
-        `by_socket`: the listener is a Unix socket; every program that can open it is trusted as a
-        proxy on this machine.
+        """`policy` is called for each request. `by_socket`: every program that can open the socket
+        is trusted as a proxy.
         """
         self._app = app
         self._policy = policy

@@ -1,8 +1,5 @@
-"""Applies changes: plans a change on the newest configuration and writes it while that revision is
-current.
-
-A plan sees the whole configuration at one revision, so a name that is free during planning is free
-when written. A conflict repeats the plan; only a store that changes constantly makes it fail.
+"""Plans a change on the newest configuration and writes it while that revision is current, so a
+name that is free during planning is free when written. A conflict repeats the plan.
 """
 
 import secrets
@@ -24,22 +21,17 @@ from greenroom.web.refusals import (
 from greenroom.web.stores import ConfigStore
 
 ATTEMPTS = 5
-"""Plans of one change before it is refused for conflicts."""
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
 
 class ChangeContext(NamedTuple):
-    """The time of a plan, and a source of ids."""
-
     now_ms: int
     new_id: Callable[[], str]
 
 
 class PlannedChange(NamedTuple):
-    """What to write, and what to answer then."""
-
     changes: list[Change]
     answer: Callable[[Configuration], Any]
 
@@ -49,12 +41,12 @@ ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
 
 
 def opaque_id() -> str:
-    """32 hexadecimal characters, as published."""
+    """As published."""
     return secrets.token_hex(16)
 
 
 class ConfigService:
-    """Blocks: call it in a thread. Every method may raise Refused and StorageFailed."""
+    """Blocks. Every method may raise Refused and StorageFailed."""
 
     def __init__(
         self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
@@ -64,7 +56,6 @@ class ConfigService:
         self._new_id = new_id
 
     def look(self, ask: Callable[[Configuration], T]) -> T:
-        """Calls `ask` with the newest configuration."""
         return ask(self.store.read())
 
     def trial(self, plan: ConfigChange) -> Any:
@@ -76,7 +67,7 @@ class ConfigService:
         return planned.answer(known)
 
     def change(self, author: str, plan: ConfigChange) -> Any:
-        """Plans and writes a change by `author`; returns the plan's answer."""
+        """Returns the plan's answer."""
         for _ in range(ATTEMPTS):
             known = self.store.read()
             moment = ChangeContext(self.clock.now_ms(), self._new_id)
@@ -99,7 +90,7 @@ class ConfigService:
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:
-    """The entry, of `parent` if given. Raises Refused, with `what` as its name for people."""
+    """Of `parent` if given. Raises Refused, with `what` as its name for people."""
     entry = index.get(id)
     if entry is None or parent not in (None, entry.parent):
         raise not_found(what, id)
@@ -107,7 +98,7 @@ def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None
 
 
 def refuse_read_only(entry: Entry[Any], what: str) -> None:
-    """Raises Refused: entries of a file are changed in the file."""
+    """Entries of a file are changed in the file."""
     if entry.read_only:
         raise Refused(
             ApiFault(

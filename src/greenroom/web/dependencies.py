@@ -1,5 +1,3 @@
-"""Dependencies of API calls: the caller, the JSON body, and pagination."""
-
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -18,10 +16,10 @@ from greenroom.web.routing import (
 )
 
 BODY_MAX = 8 << 20
-"""Bytes: a page of one megabyte in which every character is escaped."""
+"""A page of one megabyte in which every character is escaped."""
 
 ITEMS_BODY_MAX = 32 << 20
-"""Bytes: the largest list with a comment on each item."""
+"""The largest list with a comment on each item."""
 
 PER_PAGE = 25
 PER_PAGE_MAX = 1_000
@@ -37,9 +35,7 @@ def check_account(account_id: str) -> None:
 
 
 class May(RouteGuard):
-    """The caller, if the token allows this (`read`, `edit` or `analytics`) in the zone of the path.
-
-    Without a zone in the path, a token for single zones is refused unless `filtered`: then the
+    """Without a zone in the path, a token for single zones is refused unless `filtered`: then the
     answer shows only those zones. The path's account must exist.
     """
 
@@ -63,7 +59,6 @@ class May(RouteGuard):
 
 
 def permission_of(route: ApiRoute) -> May:
-    """What a route requires of a token."""
     if not isinstance(route.guard, May):
         raise TypeError(
             f"the guard of {route.path} must be a May, not {type(route.guard).__name__}"
@@ -77,7 +72,7 @@ Editor = Annotated[Caller, Depends(May("edit"))]
 
 
 def credentials_of(request: Request) -> Credentials | Refused:
-    """A bearer token, or the older pair of e-mail and key."""
+    """Or the older pair of e-mail and key."""
     authorization = request.headers.get("authorization")
     key, email = request.headers.get("x-auth-key"), request.headers.get("x-auth-email")
     if authorization is not None:
@@ -100,8 +95,6 @@ def credentials_of(request: Request) -> Credentials | Refused:
 
 
 class JsonBody:
-    """The body, at most `largest` bytes."""
-
     def __init__(self, largest: int) -> None:
         self.largest = largest
 
@@ -161,7 +154,7 @@ JsonItems = Annotated[Any, Depends(_items)]
 
 
 class PageQuery:
-    """The wanted page of a list. Pages after the last one are empty: clients look for that."""
+    """Pages after the last one are empty: clients look for that."""
 
     def __init__(
         self,
@@ -176,13 +169,11 @@ class PageQuery:
         self.per_page = per_page
 
     def cut(self, everything: Sequence[T]) -> tuple[Sequence[T], dict[str, int]]:
-        """The entries on this page, and the `result_info`."""
         begin = (self.page - 1) * self.per_page
         shown = everything[begin : begin + self.per_page]
         return shown, self.info(len(shown), len(everything))
 
     def info(self, count: int, total: int) -> dict[str, int]:
-        """The `result_info` of a page with `count` of `total` entries."""
         pages = -(-total // self.per_page)
         return {
             "page": self.page,

@@ -1,5 +1,3 @@
-"""The published envelope of responses: success or errors around a result."""
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +16,6 @@ JSON = "application/json"
 
 
 NOTICE = 1000
-"""Code of messages for people beside a result."""
 
 
 def answered(
@@ -33,14 +30,13 @@ def answered(
 
 
 def answered_bare() -> Response:
-    """Success where the published answer has no result."""
     return Response(
         msgspec.json.encode({"success": True, "errors": [], "messages": []}), media_type=JSON
     )
 
 
 def refused(refusal: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    """All faults; the status is never 2xx, because clients look at nothing else."""
+    """The status is never 2xx, because clients look at nothing else."""
     body = {
         "success": False,
         "errors": [_error(fault) for fault in refusal.faults],
@@ -58,7 +54,6 @@ def _error(fault: ApiFault) -> dict[str, Any]:
 
 
 def broken(error: Exception) -> Refused:
-    """For internal errors; reveals nothing of the inside."""
     if isinstance(error, (StorageFailed, InvalidConfig)):
         return Refused(
             ApiFault(
@@ -74,7 +69,6 @@ def broken(error: Exception) -> Refused:
 
 
 def no_route(status: int, method: str, path: str) -> Refused:
-    """For what the routing itself refuses."""
     if status == CODES[Code.NO_METHOD].status:
         return Refused(ApiFault(Code.NO_METHOD, f"Method {method} is not available for that URI."))
     return Refused(

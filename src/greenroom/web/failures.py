@@ -1,8 +1,5 @@
-"""Counts wrong tokens, passwords and codes in the session store, for all its processes and over
-restarts.
-
-An attempt counts before it is judged and is taken back if right, so concurrent attempts cannot
-exceed the limit.
+"""Counts wrong tokens, passwords and codes, for all processes and over restarts. An attempt counts
+before it is judged and is taken back if right, so concurrent attempts cannot exceed the limit.
 """
 
 import hashlib
@@ -16,18 +13,17 @@ from greenroom.model.session import FAILED, SessionRow
 from greenroom.web.stores import SessionStore
 
 FAILURES_MAX = 20
-"""Failures of one address within FAILURES_MS."""
 
 FAILURES_MS = 60_000
 NETWORK_BITS = 64
-"""Of an IPv6 address: a subscriber has a whole such network, which shares one budget."""
+"""A subscriber has a whole such network."""
 
 KEPT_MAX = 10_000
-"""Addresses, accounts and devices whose attempts are kept; the least recent is forgotten first."""
+"""The least recent is forgotten first."""
 
 
 class StoredFailures:
-    """Failures of one purpose. Blocks on the store, and raises StorageFailed."""
+    """Blocks, and raises StorageFailed."""
 
     def __init__(
         self,
@@ -45,16 +41,15 @@ class StoredFailures:
         self._within_ms = within_ms
 
     def wait_s(self, client: str) -> int:
-        """Seconds until this client may try again, 0 for now."""
+        """0 for now."""
         row = self._store.get(FAILED, self._hash(client))
         left_ms = row.expires_ms - self._clock.now_ms() if row else 0
         return -(-left_ms // 1000) if row and int(row.facts) >= self._most and left_ms > 0 else 0
 
     @contextmanager
     def attempt(self, *clients: str, refusal: Callable[[int], Exception]) -> Iterator[None]:
-        """Wraps the check of an attempt; an exception inside leaves it counted.
-
-        Raises `refusal` with the seconds to wait, and counts nothing, when a client must wait.
+        """An exception inside leaves the attempt counted. Raises `refusal` with the seconds to
+        wait, and counts nothing.
         """
         reserved: list[tuple[str, int]] = []
         for client in clients:
@@ -70,7 +65,7 @@ class StoredFailures:
             self.release(*each)
 
     def reserve(self, client: str) -> int:
-        """Counts an attempt, or returns the seconds to wait without counting."""
+        """Returns the seconds to wait without counting."""
         wait_s = self.wait_s(client)  # a read: who is refused writes nothing
         if wait_s:
             return wait_s
@@ -89,7 +84,6 @@ class StoredFailures:
         return self.wait_s(client) or 1
 
     def release(self, client: str, since_ms: int) -> None:
-        """Takes back an attempt reserved at `since_ms`."""
         self._store.uncount(FAILED, self._hash(client), since_ms)
 
     def _hash(self, client: str) -> str:
@@ -97,7 +91,7 @@ class StoredFailures:
 
 
 def subscriber(client: str) -> str:
-    """Whose failures count together: one IPv4 address, or one network of IPv6."""
+    """One IPv4 address, or one network of IPv6."""
     try:
         address = ip_address(client)
     except ValueError:

@@ -1,5 +1,3 @@
-"""Keywords with which routes describe themselves for the OpenAPI document."""
-
 from http import HTTPStatus
 from typing import Any
 
@@ -23,7 +21,7 @@ _ON_CHANGE = (Code.TOO_LARGE, Code.CHANGED_MEANWHILE)
 
 
 def schema_of(name: str) -> Json:
-    """A reference to a schema; `[Name]` is a list."""
+    """`[Name]` is a list."""
     if name.startswith("["):
         return {"type": "array", "items": schema_of(name.strip("[]"))}
     return {"$ref": f"#/components/schemas/{name}"}
@@ -38,10 +36,8 @@ def told(
     change: bool = False,
     bodiless: bool = False,
 ) -> dict[str, Any]:
-    """Names are schemas; `info` is Page or Cursor for lists.
-
-    `answer` empty: no result. `bodiless`: the body is optional. `may`: what the token must allow,
-    for routes that ignore the caller.
+    """Names are schemas; `info` is Page or Cursor for lists. `answer` empty: no result. `bodiless`:
+    the body is optional. `may`: for routes that ignore the caller.
     """
     codes = [*_ALWAYS, *(_ON_CHANGE if body or change else ())]
     statuses = sorted({CODES[code].status for code in codes})

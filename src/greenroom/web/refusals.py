@@ -42,8 +42,6 @@ class Code(IntEnum):
 
 
 class Meaning(NamedTuple):
-    """The HTTP status of a code, and what it means."""
-
     status: int
     text: str
 
@@ -117,9 +115,8 @@ class ApiFault(NamedTuple):
 
 
 class Refused(GreenroomError):
-    """Nothing was changed; carries every fault found.
-
-    `status` replaces that of the first fault's code; `retry_after_s`: earlier retries are refused.
+    """Every fault found; nothing was changed. `status` replaces that of the first fault's code;
+    `retry_after_s`: earlier retries are refused.
     """
 
     def __init__(self, *faults: ApiFault, status: int = 0, retry_after_s: int = 0) -> None:
@@ -135,14 +132,13 @@ class Refused(GreenroomError):
 
 
 def refuse_if(faults: Iterable[ApiFault]) -> None:
-    """Raises Refused when there are any."""
     found = list(faults)
     if found:
         raise Refused(*found)
 
 
 def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[ApiFault]:
-    """Problems of the model with this code; missing fields have their own code."""
+    """Missing fields have their own code."""
     return [
         ApiFault(
             Code.REQUIRED if found.reason.startswith("is required") else code,
@@ -154,7 +150,6 @@ def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Ap
 
 
 def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
-    """Moves faults of a part to where it is in the whole."""
     return [
         ApiFault(fault.code, f"{pointer.strip('/')}: {fault.message}", f"{pointer}{fault.pointer}")
         for fault in faults
@@ -162,7 +157,7 @@ def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
 
 
 def said(problem: Problem) -> str:
-    """One sentence with the field's name, for clients that show only the message."""
+    """With the field's name, for clients that show only the message."""
     place = f" (line {problem.line})" if problem.line else ""
     return f"{problem.pointer}{place}: {problem.reason}" if problem.pointer else problem.reason
 

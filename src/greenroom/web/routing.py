@@ -40,13 +40,12 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 VALUE_SHOWN_MAX = 80
-"""Characters of a wrong value that the answer repeats."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 
 class RouteGuard(ABC):
-    """Refuses callers without permission. Runs in a thread, before the request is read."""
+    """Runs in a thread, before the request is read."""
 
     @abstractmethod
     def __call__(self, request: Request) -> Any:
@@ -55,14 +54,14 @@ class RouteGuard(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Depends:
-    """The value of a function. An `async def` function may read the body, and takes the Request."""
+    """An `async def` function may read the body, and takes the Request."""
 
     function: Function
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter of the query string. `alias` is its name there, if Python cannot spell it."""
+    """`alias` is its name there, if Python cannot spell it."""
 
     alias: str = ""
     ge: int | None = None
@@ -94,7 +93,7 @@ class QueryParameter:
         self._item = _bare(get_args(_bare(self.kind))[0]) if self.many else _bare(self.kind)
 
     def value(self, request: Request, faults: list[ApiFault]) -> Any:
-        """The request's value or the default; adds a wrong value to the faults."""
+        """Or the default; adds a wrong value to the faults."""
         sent = request.query_params.getlist(self.name)
         if not sent:
             if self.default is inspect.Parameter.empty:
@@ -119,7 +118,6 @@ class QueryParameter:
         return {"true": True, "false": False}.get(text, text) if self._item is bool else text
 
     def described(self) -> dict[str, Any]:
-        """For OpenAPI."""
         schema = msgspec.json.schema(self.kind)
         for values in (schema, schema.get("items", {})):
             if "enum" in values:
@@ -143,8 +141,6 @@ class _Given:
 
 
 class _Call:
-    """A function and the source of each argument."""
-
     def __init__(self, function: Function, path_names: Iterable[str]) -> None:
         self.function = function
         self.waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -169,7 +165,7 @@ class _Call:
                 yield from source.queries()
 
     def result(self, given: _Given) -> Any:
-        """Calls the function; each dependency runs once in a request."""
+        """Each dependency runs once in a request."""
         made = given.made
         if self.function not in made:
             made[self.function] = self.function(
@@ -208,8 +204,6 @@ def _argument(source: _Source, given: _Given) -> Any:
 
 
 class ApiRoute(Route):
-    """One method on one path."""
-
     def __init__(
         self,
         method: str,
@@ -222,10 +216,8 @@ class ApiRoute(Route):
         body: dict[str, Any] | None = None,
         outbound: bool = False,
     ) -> None:
-        """`responses` and `body` are for the OpenAPI document. `outbound`: the function waits for
-        another server.
-
-        Raises TypeError when a parameter has no source.
+        """`outbound`: the function waits for another server. Raises TypeError when a parameter has
+        no source.
         """
         super().__init__(path, self.answer, methods=[method])
         self.methods = {method}  # HEAD is not offered
@@ -250,7 +242,7 @@ class ApiRoute(Route):
         ]
 
     async def answer(self, request: Request) -> Response:
-        """Runs the guard, the query, the body, the function. Raises Refused."""
+        """The guard, the query, the body, the function. Raises Refused."""
         given = _Given(request, {self.guard: await run_in_threadpool(self.guard, request)})
         faults: list[ApiFault] = []
         given.query = {query: query.value(request, faults) for query in self.queries}
@@ -271,15 +263,13 @@ class ApiRoute(Route):
 
 
 class Router:
-    """Calls that share a path prefix and a heading in the document."""
-
     def __init__(self, *, tags: Sequence[str], prefix: str = "") -> None:
         self.tags = tuple(tags)
         self.prefix = prefix
         self.routes: list[ApiRoute] = []
 
     def add(self, method: str, path: str, **keywords: Any) -> Callable[[F], F]:
-        """Decorates the function that answers; `keywords` are those of ApiRoute."""
+        """`keywords` are those of ApiRoute."""
 
         def taken(function: F) -> F:
             self.routes.append(

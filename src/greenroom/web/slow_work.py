@@ -1,6 +1,4 @@
-"""Work that takes long, in threads of its own: the threads that all requests share stay free for
-what is quick.
-"""
+"""Threads of its own for what takes long: the threads that all requests share stay free."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,13 +11,13 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 T = TypeVar("T")
 
 WAITING_MAX = 30
-"""Requests that wait for one of these threads; more are told to come again."""
+"""More are told to come again."""
 
 RETRY_S = 5
 
 
 class SlowWork:
-    """At most `at_once` functions of one kind at the same time. Belongs to one event loop."""
+    """Belongs to one event loop."""
 
     def __init__(self, at_once: int, waiting: int = WAITING_MAX) -> None:
         self._at_once = at_once

@@ -10,88 +10,70 @@ from greenroom.model.session import SessionRow
 
 
 class ConfigStore(Protocol):
-    """What operators wrote down, shared by every process: read as one value at one revision,
-    changed as one.
-
-    Methods block on a disk or a database: call them in a thread. All raise StorageFailed when the
-    store cannot be reached or refuses; they may be called from several threads.
+    """Read as one value at one revision, changed as one. Methods block, and may be called from
+    several threads. All raise StorageFailed.
     """
 
     def revision(self) -> int:
-        """One small query, cheap enough for twice a second from every process."""
+        """Cheap enough for twice a second from every process."""
 
     def read(self) -> Configuration:
-        """Reads only what changed since the last call."""
+        """Only what changed since the last call."""
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
-        """What processes could not use after these changes of the newest configuration, and can use
-        now. Writes nothing.
-
-        Empty when `expected` is not the newest revision any more: the write will find that out.
+        """What processes could not use after these changes, and can use now. Empty when `expected`
+        is not the newest revision any more: the write will find that out.
         """
 
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:
-        """Applies all changes or none, as one new revision with its entries in the audit log; the
-        configuration after it.
-
-        `expected` is the revision of the Configuration on which the changes were decided: raises
-        RevisionConflict when it is not the newest any more, having changed nothing. So a name that
-        was free when it was looked for is free when it is taken. A Put that says what is there
-        already is no change; a write of nothing but such makes no revision. Raises KeyError when a
-        parent or what is to be removed is not there. `author` is for the audit log: who, as an
-        operator would say it.
+        """All changes or none, as one new revision with audit entries; the configuration after it.
+        Raises RevisionConflict when `expected` is not the newest revision, KeyError when a parent
+        or what is to be removed is not there; nothing has changed then. Puts of what is there
+        already make no revision.
         """
 
     def note(
         self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
     ) -> None:
-        """Adds an audit entry about something that is not part of the configuration; makes no
-        revision.
-        """
+        """About something that is not part of the configuration; makes no revision."""
 
     def audit(
         self, limit: int, before: int | None = None, *, removed_from: str = ""
     ) -> list[AuditEntry]:
-        """The newest entries first, at most `limit`, all with a number below `before`.
-
-        `removed_from`: only removals of what belonged to this object, such as the events of a room.
+        """Newest first, all with a number below `before`. `removed_from`: only removals of what
+        belonged to this object.
         """
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Calls `changed` after every write made through this object, in the writer's thread; it
-        must be quick and not raise.
+        """After every write made through this object, in the writer's thread; must not block or
+        raise.
         """
 
-    def close(self) -> None:
-        """Gives connections back; nothing may be called after it."""
+    def close(self) -> None: ...
 
 
 class SessionStore(Protocol):
-    """Sessions of the dashboard, one-time sign-in links and known devices, shared by every process.
-
-    A row is found by the SHA-256 of a random secret that only the browser has. Methods block: call
-    them in a thread. All raise StorageFailed.
+    """A row is found by the SHA-256 of a random secret that only the browser has. Methods block.
+    All raise StorageFailed.
     """
 
     def add(self, row: SessionRow, most: int) -> None:
-        """Keeps one more; beyond `most` rows of this kind the least recently seen one is forgotten."""
+        """Beyond `most` rows of this kind the least recently seen one is forgotten."""
 
     def add_once(self, row: SessionRow, most: int) -> bool:
-        """As `add`; False, and nothing is changed, when there is a row with this hash. Of several
-        callers at once one gets True.
+        """False, and nothing is changed, when there is a row with this hash. Of several callers at
+        once one gets True.
         """
 
     def count(self, row: SessionRow, most: int, limit: int) -> bool:
-        """Counts one more under the row's hash, in its `facts`; a row expired by `row.created_ms`
-        restarts at 1.
-
-        False, and nothing is counted, at `limit`; holds for concurrent callers in all processes.
+        """Counts in `facts`; a row expired by `row.created_ms` restarts at 1. False, and nothing is
+        counted, at `limit`; holds for concurrent callers in all processes.
         """
 
     def uncount(self, kind: str, secret_sha256: str, since_ms: int) -> None:
-        """Takes back one counted at `since_ms`, unless the count has restarted since."""
+        """Unless the count has restarted since `since_ms`."""
 
     def get(self, kind: str, secret_sha256: str) -> SessionRow | None:
         """The caller checks expiry."""
@@ -99,12 +81,11 @@ class SessionStore(Protocol):
     def seen(self, secret_sha256: str, now_ms: int) -> None: ...
 
     def take(self, kind: str, secret_sha256: str) -> SessionRow | None:
-        """Removes and returns the row: of concurrent callers only one gets it."""
+        """Of concurrent callers only one gets the row."""
 
     def rows(self, kind: str) -> list[SessionRow]: ...
 
     def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
-        """Ends those of this owner, or the one of this id; returns how many."""
+        """Of this owner, or of this id; returns how many."""
 
-    def forget(self, now_ms: int, idle_ms: int) -> None:
-        """Removes expired rows, and sessions unused for `idle_ms`."""
+    def forget(self, now_ms: int, idle_ms: int) -> None: ...

@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(text: Any) -> int | None:
-    """Unix milliseconds; None for other text, or before 1970."""
+    """None for other text, or before 1970."""
     if not isinstance(text, str) or not _TIME.fullmatch(text):
         return None
     try:
@@ -27,7 +27,7 @@ def milliseconds(text: Any) -> int | None:
 
 
 def moment(unix_ms: int) -> str:
-    """`2021-01-01T11:00:00.123000Z`: a time made by the server, with six digits as published."""
+    """`2021-01-01T11:00:00.123000Z`: six digits as published."""
     at = datetime.fromtimestamp(unix_ms // 1000, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1000:03d}000Z"
 
@@ -40,7 +40,7 @@ def plain_moment(unix_ms: int) -> str:
 
 
 def written_time(event: Event, name: str) -> str | None:
-    """An event's time as written; formatted when the text is not kept or is another moment."""
+    """As written; formatted when the text is not kept or is another moment."""
     at_ms = getattr(event, name)
     if at_ms is None:
         return None
@@ -50,4 +50,3 @@ def written_time(event: Event, name: str) -> str | None:
 
 
 WRITTEN = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
-"""The order of `written_times`."""

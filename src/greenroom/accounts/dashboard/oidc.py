@@ -21,13 +21,11 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 PATH = "/sign-in/oidc"
 RETURN_PATH = f"{PATH}/return"
-"""Where the provider sends browsers back; it has to know this address."""
 
 log = structlog.get_logger("greenroom.dashboard")
 
 
 async def begin(page: PageRequest) -> Response:
-    """Sends the browser to the provider."""
     secret, after = secrets.token_urlsafe(32), safe_path(page.query("next"))
     try:
         where = await _provider(page).begin(secret, _address(page, RETURN_PATH))
@@ -40,7 +38,7 @@ async def begin(page: PageRequest) -> Response:
 
 
 async def finish(page: PageRequest) -> Response:
-    """Where the provider sends the browser back. The secret in the cookie is used up in every case."""
+    """The secret in the cookie is used up in every case."""
     secret, _, after = page.cookie(OIDC_COOKIE).partition(".")
     try:
         answer = await run_in_threadpool(
@@ -77,7 +75,6 @@ async def _done(page: PageRequest, secret: str) -> SignedIn:
 
 
 async def leave(page: PageRequest) -> Response:
-    """Signs out of the provider too, where it offers that."""
     try:
         where = await _provider(page).leaving(_address(page, "/sign-in"))
     except Refused as refused:
@@ -94,9 +91,7 @@ def _provider(page: PageRequest) -> OidcProvider:
 
 
 def _address(page: PageRequest, path: str) -> str:
-    """A page of the dashboard as the browser has it; the provider refuses those that it does not
-    know.
-    """
+    """The provider refuses addresses that it does not know."""
     url = page.request.url
     origin = origin_of(url.scheme, url.netloc.encode("latin-1", "replace"))
     return (origin or f"{url.scheme}://{url.netloc}") + page.url(path)

@@ -16,7 +16,6 @@ SIGN_IN = PagePart[SignIn]("sign-in")
 
 
 def oidc_settings(parts: PageParts) -> OidcSettings | None:
-    """None without a provider."""
     now = parts.find(OIDC)
     provider = now() if now else None
     return provider.settings if provider else None

@@ -21,7 +21,6 @@ ROLE_WORDS = {
 }
 
 EVERY_ZONE = "*"
-"""What the box for all zones sends; no zone has this id."""
 
 
 def table(page: PageRequest) -> Response:
@@ -54,7 +53,6 @@ def edit(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """A new password ends the account's sessions."""
     entry = _entry(page)
     password = page.field("password") or None
     try:
@@ -67,10 +65,8 @@ def save(page: PageRequest) -> Response:
 
 
 def _zones(page: PageRequest) -> list[str] | None:
-    """Returns the ticked zones; empty: all; None: unchanged.
-
-    Nothing ticked is no choice: an account whose only zone was removed comes like that, and must
-    not get all zones.
+    """Empty: all; None: unchanged. Nothing ticked is no choice: an account whose only zone was
+    removed must not get all zones.
     """
     ticked = page.form.get("zone", ())
     chosen = [zone for zone in ticked if zone != EVERY_ZONE]
@@ -83,7 +79,6 @@ def remove(page: PageRequest) -> Response:
 
 
 def reset_two_step(page: PageRequest) -> Response:
-    """For a lost phone: the password alone is enough until the owner turns it on again."""
     page.change(accounts.turn_off_two_step(page.path("account_id")))
     return page.redirect("/accounts", notice="saved")
 
@@ -98,7 +93,7 @@ def own(page: PageRequest) -> Response:
 
 
 def change_own_password(page: PageRequest) -> Response:
-    """Needs the old password. Ends the account's other sessions, and replaces this one."""
+    """Ends the account's other sessions, and replaces this one."""
     account = own_account(page)
     if account is None:
         return page.redirect("/account")
@@ -113,7 +108,6 @@ def change_own_password(page: PageRequest) -> Response:
 
 
 def end_own(page: PageRequest) -> Response:
-    """Ends all sessions of this person but this one."""
     for row in page.parts[SESSIONS].rows(SESSION):
         if page.session and row.owner == page.person.owner and row.id != page.session.row.id:
             page.parts[SESSIONS].remove(SESSION, id=row.id)

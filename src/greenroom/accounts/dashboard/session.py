@@ -15,7 +15,6 @@ AFTER = "/rooms"
 
 
 QUERY_SIGNS = "/?-._~:@!$&'()*+,;=%"
-"""What stays unescaped in a query that goes into a header."""
 
 
 def home(page: PageRequest) -> Response:
@@ -58,13 +57,12 @@ def take_code(page: PageRequest) -> Response:
 
 
 def ask_link(page: PageRequest) -> Response:
-    """Uses nothing up until the form is sent, so programs that look at links do no harm."""
+    """Uses nothing up until the form is sent: programs look at links."""
     good = page.parts[SIGN_IN].link_is_good(page.query("key"))
     return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
 
 
 def take_link(page: PageRequest) -> Response:
-    """Makes the first account when one was asked for."""
     key, name, first = (
         page.field("key"),
         page.field("name").strip().lower(),
@@ -98,7 +96,7 @@ def leave(page: PageRequest) -> Response:
 
 
 def safe_path(path: str) -> str:
-    """A path of the dashboard, or the first page: never another site."""
+    """Never another site."""
     plain = (
         path.startswith("/")
         and not path.startswith("//")
@@ -109,7 +107,6 @@ def safe_path(path: str) -> str:
 
 
 def _sent_on(page: PageRequest, path: str) -> Response:
-    """To a safe path, which may have a query; browsers send either in any script."""
     where, _, query = path.partition("?")
     answer = page.redirect(where)
     if query:
@@ -118,7 +115,6 @@ def _sent_on(page: PageRequest, path: str) -> Response:
 
 
 def signed_in(page: PageRequest, done: SignedIn, path: str) -> Response:
-    """Gives the browser its new session; an older one of this browser ends."""
     page.parts[SIGN_IN].end(page.cookie(SESSION_COOKIE))
     answer = _sent_on(page, path)
     page.set_cookie(answer, SESSION_COOKIE, done.secret, LONGEST_MS // 1000)

@@ -22,7 +22,6 @@ def table(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    """The secret is in this answer and nowhere else."""
     scopes = [scope for scope in page.form.get("scope", ()) if scope in SCOPES]
     days = page.field("days").strip()
     lasts = int(days) if days.isascii() and days.isdigit() and 0 < len(days) < 6 else None

@@ -23,9 +23,7 @@ def ask(page: PageRequest) -> Response:
 
 
 def turn_on(page: PageRequest) -> Response:
-    """Needs the password, and a code that shows that the app has the secret. Ends the account's
-    other sessions.
-    """
+    """Ends the account's other sessions."""
     account = own_account(page)
     if account is None:
         return page.redirect("/account")
@@ -47,7 +45,7 @@ def turn_on(page: PageRequest) -> Response:
 
 
 def turn_off(page: PageRequest) -> Response:
-    """Needs the password. Ends the account's other sessions."""
+    """Ends the account's other sessions."""
     account = own_account(page)
     if account is None:
         return page.redirect("/account")

@@ -55,7 +55,7 @@ FILTERS = tuple(dict.fromkeys(name for row in ALERTS.values() for name in row.fi
 
 
 class FilterChoice(NamedTuple):
-    """`options`: (value, text, chosen); a filter without options is typed into a text field."""
+    """`options`: (value, text, chosen); without them it is a text field."""
 
     name: str
     label: str
@@ -112,7 +112,6 @@ def save_policy(page: PageRequest) -> Response:
 
 
 def policy_step(page: PageRequest) -> Response:
-    """Sends a test, or removes the policy."""
     entry = alert_policies.policy_of(page.known, page.path("policy_id"))
     policy_id = entry.id
     if page.field("step") == "test":
@@ -162,7 +161,6 @@ def remove_pagerduty(page: PageRequest) -> Response:
 
 
 def add_silence(page: PageRequest) -> Response:
-    """Silences one policy, or all, for some hours."""
     hours = page.field("hours")
     lasts = int(hours) if hours in map(str, SILENCE_HOURS) else SILENCE_HOURS[0]
     document = {
@@ -253,7 +251,6 @@ def _policy(page: PageRequest) -> Json:
 
 
 def _filters(page: PageRequest) -> Json:
-    """Those of the chosen type of alert; the form has the filters of all types."""
     row = ALERTS.get(page.field("alert_type"))
     found = {}
     for name in row.filters if row else ():
@@ -293,7 +290,6 @@ def _filter_choice(page: PageRequest, name: str, chosen: Sequence[str]) -> Filte
 
 
 def _named(page: PageRequest, name: str) -> Iterable[tuple[str, str]]:
-    """(id, name) of what this filter may name, by name."""
     indexes: Mapping[str, Any] = {
         "zones": page.known.zones,
         "waiting_room_id": page.known.rooms,
@@ -304,7 +300,6 @@ def _named(page: PageRequest, name: str) -> Iterable[tuple[str, str]]:
 
 
 def _general(faults: Faults | None) -> list[str]:
-    """Faults of no field of the form for a chat or web address."""
     shown = ("name", "url", "secret", "channel")
     return (
         [text for name, texts in faults.of.items() if name not in shown for text in texts]
@@ -314,7 +309,7 @@ def _general(faults: Faults | None) -> list[str]:
 
 
 def _reaches(page: PageRequest, mechanisms: Mapping[str, Any]) -> bool:
-    """Whether there is a destination: one that was removed tells nobody."""
+    """False also when the destination was removed."""
     known: Mapping[str, Any] = {
         "webhooks": page.known.webhooks,
         "pagerduty": page.known.pagerduty_services,
@@ -329,7 +324,7 @@ def _reaches(page: PageRequest, mechanisms: Mapping[str, Any]) -> bool:
 def _with_destination(
     page: PageRequest, document: Json, make: Callable[[Json], ConfigChange]
 ) -> Json:
-    """Adds the chat or web address that the form names; refuses a policy that tells nobody."""
+    """Refuses a policy that tells nobody."""
     address = page.field("new_url").strip()
     mechanisms = document["mechanisms"]
     if not address:

@@ -1,8 +1,6 @@
-"""Conditions of a running greenroom that raise alerts, from one picture of its state. Pure.
-
-A condition is the reason of an incident for as long as it holds. `incident` identifies it in the
-next picture, in another process and after a restart. One that ends with a colon becomes unique by
-its start time.
+"""Conditions that raise alerts, from one picture of a process. `incident` identifies a condition in
+the next picture, in another process and after a restart; one that ends with a colon becomes unique
+by its start time.
 """
 
 import math
@@ -21,10 +19,8 @@ BOUND_TYPES = (
     "greenroom_origin_errors",
     "greenroom_certificate_expiring",
 )
-"""Types whose policies set the limits to compare with."""
 
 SOURCES = ("room:", "event:", "center:", "silent:", "origin:", "config-", "certificate:")
-"""Prefixes of these conditions' incidents."""
 
 AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_queueing": (3_000, 60_000),
@@ -44,15 +40,12 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
 """(until a start is reported, until an end is reported) in ms; default: at once."""
 
 REQUESTS_LEAST = 20
-"""Requests of a minute that make a percentage worth an alert."""
 
 DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class RoomPicture:
-    """One room: its own settings, planned events, and visitors."""
-
     room: Room
     zone_id: str = ""
     events: tuple[Event, ...] = ()
@@ -67,42 +60,37 @@ class RoomPicture:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The certificate that visitors see."""
-
     names: tuple[str, ...]
     not_after_ms: int
     fingerprint: str
 
     @property
     def name(self) -> str:
-        """Stays the same when the certificate is renewed."""
         return (self.names[0] if self.names else "this server")[:100]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a process knows at one moment."""
-
     now_ms: int
     process: str
     data_center: str = "here"
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
-    """False: another process reports on the rooms. A failing ledger is reported anyway."""
+    """A failing ledger is reported anyway."""
     requests: int = 0
     failed: int = 0
     """Failed requests among `requests`."""
     cut_off_s: float | None = None
-    """Seconds without the coordinator; None: in contact, or another process reports it."""
+    """None: in contact, or another process reports it."""
     silent: Mapping[str, tuple[float, int]] | None = None
-    """Data centers silent to the coordinator: seconds of silence, and what they hold; None: another
-    process is the coordinator.
+    """Seconds of silence, and what the data center holds; None: another process is the
+    coordinator.
     """
     config_problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """`file` and `store` -> problems of the newest version; empty when it runs."""
+    """Source -> problems of its newest version."""
     certificate: Certificate | None = None
     limits: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Type -> the limits that policies set (BOUND_TYPES)."""
+    """By type (BOUND_TYPES)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +106,6 @@ class AlertCondition:
 
 
 def conditions(picture: Picture) -> Iterator[AlertCondition]:
-    """All conditions that hold."""
     for found in picture.rooms:
         if picture.speaks_for_rooms and not found.room.suspended:
             yield from _of_room(picture, found)
@@ -133,7 +120,7 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
 
 
 def speaks_for(picture: Picture) -> Callable[[str], bool]:
-    """Whether this picture can end an incident, by not having its condition."""
+    """Whether this picture ends an incident by not having its condition."""
     own = [f"{source}:{picture.process}:" for source in ("origin", "config-file", "config-store")]
     own += [f"certificate:{picture.certificate.name}:"] if picture.certificate else []
     if picture.silent is not None:
@@ -264,13 +251,10 @@ def _time(at_ms: int) -> str:
 
 
 class MinuteOfRequests:
-    """Requests and failures of the last minute, from growing counters."""
-
     def __init__(self) -> None:
         self._seen: list[tuple[int, int, int]] = []
 
     def add(self, now_ms: int, requests: int, failed: int) -> tuple[int, int]:
-        """(requests, failed) of the last minute."""
         if self._seen and requests < self._seen[-1][1]:
             self._seen.clear()  # counted again
         self._seen.append((now_ms, requests, failed))

@@ -1,10 +1,7 @@
-"""Which policy sends an alert to which destinations. Pure: earlier messages and the time are
-arguments.
-
-- A policy takes an alert of its type that passes all of its filters. - A start within the policy's
-alert interval of an earlier start of the same subject is postponed to the end of the interval, and
-dropped with its end if the incident ends before. - While a silence covers the policy nothing is
-sent, nor is the end of an incident whose start was silenced.
+"""Which policy sends an alert to which destinations. A start within the policy's alert interval of
+an earlier start of the same subject is postponed to its end, and dropped if the incident ends
+before. While a silence covers the policy nothing is sent, nor is the end of an incident whose start
+was silenced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +19,11 @@ Fate = Literal["told", "silenced"]
 
 
 class Destination(NamedTuple):
-    """An e-mail address, or the id of a webhook or PagerDuty service."""
-
     mechanism: Mechanism
     id: str
 
     @property
     def key(self) -> str:
-        """As written in the outbox."""
         return f"{self.mechanism}:{self.id}"
 
     @classmethod
@@ -43,20 +37,15 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a policy has sent about an incident or its subject."""
-
     start: Fate | None = None
     """Of this incident; None when no start is known."""
     postponed: bool = False
-    """The start of this incident waits for the end of the interval."""
     last_start_ms: int | None = None
-    """The policy's last start (or single event) of this subject, or its postponed time."""
+    """Of this subject, or its postponed time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """What one policy does with one alert."""
-
     policy: AlertPolicy
     action: Literal["send", "cancel", "silence"]
     """`cancel`: withdraw the postponed start, and send nothing."""
@@ -105,7 +94,6 @@ def _verdict(
 
 
 def wants(policy: AlertPolicy, alert: Alert) -> bool:
-    """Whether the policy is enabled, and the alert is of its type and passes every filter."""
     if not policy.enabled or policy.alert_type != alert.type:
         return False
     row = ALERTS.get(alert.type)
@@ -118,7 +106,6 @@ def wants(policy: AlertPolicy, alert: Alert) -> bool:
 
 
 def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
-    """Without duplicates."""
     found = [Destination("email", address) for address in policy.emails]
     found += [Destination("webhook", found_id) for found_id in policy.webhook_ids]
     found += [Destination("pagerduty", found_id) for found_id in policy.pagerduty_ids]
@@ -126,7 +113,6 @@ def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:
 
 
 def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
-    """The limits of enabled policies of this type, ascending."""
     described = ALERTS[alert_type].filters["limit"]
     found: set[int] = set()
     for policy in policies:
@@ -140,7 +126,7 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(filter, problem) for a known type; other types accept every filter."""
+    """(filter, problem); unknown types accept every filter."""
     row = ALERTS.get(alert_type)
     if row is None:
         return []

@@ -21,14 +21,11 @@ STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_EN
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`alert` None: the test of a webhook when it is saved."""
-
     alert: Alert | None
     policy_id: str = ""
     policy_name: str = ""
     webhook_name: str = ""
     link: str = ""
-    """Where to look for more, if configured."""
 
     @property
     def text(self) -> str:
@@ -53,7 +50,6 @@ class Message:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The alert's data as short lines, without empty ones."""
         data = self.alert.data if self.alert else {}
         return [
             (name.replace("_", " "), str(value))
@@ -63,7 +59,6 @@ class Message:
 
     @property
     def time_ms(self) -> int:
-        """When it happened; 0 for a test."""
         return self.alert.time_ms if self.alert else 0
 
     @property
@@ -74,8 +69,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Secrets may be in the URL, the headers and the body: never log it."""
-
     url: str = field(repr=False)
     body: bytes = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -88,7 +81,7 @@ def json_post(url: str, document: Mapping[str, Any], *headers: tuple[str, str]) 
 
 
 def payload(message: Message) -> dict[str, Any]:
-    """The generic payload that Cloudflare published; `webhook_name` is an extension."""
+    """As Cloudflare published it; `webhook_name` is an extension."""
     alert = message.alert
     if alert is None:
         return {"text": message.text, "webhook_name": message.webhook_name}

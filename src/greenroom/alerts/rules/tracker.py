@@ -1,6 +1,5 @@
-"""Turns conditions into alerts. An incident starts when its condition has held long enough, and
-ends when it has been over long enough. Pure; open incidents are taken over after a restart, so that
-no start is repeated and no end is lost.
+"""Turns conditions into alerts. Open incidents are taken over after a restart, so that no start is
+repeated and no end is lost.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,27 +9,22 @@ from greenroom.model.alert import Alert
 from greenroom.model.alert_types import make
 
 REMEMBERED_MAX = 10_000
-"""Alerts without an end that this process does not raise again."""
 
 
 class Tracker:
-    """The incidents that one process raises."""
-
     def __init__(self) -> None:
         self.open: dict[str, Alert] = {}
-        """The start of each open incident, by the `incident` of its condition."""
+        """By the `incident` of its condition."""
         self._since: dict[str, int] = {}
         self._clear: dict[str, int] = {}
         self._told: dict[str, None] = {}
 
     def adopt(self, found: Iterable[Alert]) -> None:
-        """Takes over open incidents of any process; ignores other sources."""
         for alert in found:
             if alert.correlation_id.startswith(SOURCES):
                 self.open.setdefault(_incident(alert), alert)
 
     def without_open(self, alerts: Iterable[Alert], known: Iterable[Alert]) -> list[Alert]:
-        """Drops starts that another process has reported, and takes their incidents over."""
         going_on = {
             _incident(alert): alert for alert in known if alert.correlation_id.startswith(SOURCES)
         }
@@ -46,7 +40,7 @@ class Tracker:
     def step(
         self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
     ) -> list[Alert]:
-        """The alerts to report now. Conditions end only where this process `speaks_for` them."""
+        """Conditions end only where this process `speaks_for` them."""
         holding = {condition.incident: condition for condition in found}
         alerts = [
             alert for condition in holding.values() for alert in self._held(condition, now_ms)
@@ -112,7 +106,6 @@ def _after_ms(type: str) -> tuple[int, int]:
 
 
 def _incident(alert: Alert) -> str:
-    """The condition's incident, without a start time that made it unique."""
     if alert.correlation_id.startswith(("event:", "certificate:")):
         return alert.correlation_id
     return alert.correlation_id.rpartition(":")[0] + ":"

@@ -1,6 +1,4 @@
-"""What a decision counts as. Requests that no metric has (uncovered, suspended, bypassed, refused a
-place) are not in the table.
-"""
+"""What a decision counts as. Requests that no metric has are not in the table."""
 
 from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.recorder import Recorder
@@ -15,10 +13,7 @@ OUTCOMES_OF: dict[Decided, tuple[str, ...]] = {
 
 
 def recording(recorder: Recorder, counts: DecisionCounts) -> Observer:
-    """Counts every decision in `counts`, from which `recorder` takes each minute's share.
-
-    Waiting times are recorded only for visitors admitted with a waiting ticket.
-    """
+    """Waiting times are recorded only for visitors admitted with a waiting ticket."""
     count, admitted = counts.observe, Decided.ADMITTED
     counts.added()  # what came before is of no minute
     recorder.takes(

@@ -1,5 +1,3 @@
-"""Samples every room a few times a minute: gauges, limits, and what only the ledger knows."""
-
 from collections.abc import Iterable
 from math import ceil, isfinite
 from typing import Protocol
@@ -14,7 +12,7 @@ from greenroom.model.visit import Estimate
 
 
 class RoomLook(msgspec.Struct, frozen=True):
-    """`room` has the settings in force, of the room or its event; None: not sampled from here."""
+    """`room` has the settings in force; None: not sampled from here."""
 
     room: Room
     active: int | None = None
@@ -25,11 +23,10 @@ class RoomLook(msgspec.Struct, frozen=True):
 
 class Rooms(Protocol):
     def looks(self, now_ms: int) -> Iterable[RoomLook]:
-        """Every open room. Takes the tallies: the next call returns only what came after."""
+        """Takes the tallies: the next call returns only what came after."""
 
 
 def wait_seconds(estimate: Estimate | None) -> int | None:
-    """The median of an estimate in whole seconds."""
     return ceil(estimate.p50_s) if estimate is not None and isfinite(estimate.p50_s) else None
 
 

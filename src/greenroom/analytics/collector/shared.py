@@ -1,9 +1,6 @@
-"""Analytics of processes that share their ledgers: each sends its minutes to a stream, and one of
-them writes the stream to the store.
-
-A message stays in the stream until it is written, so another collector can take over, and the store
-knows each part by its source. A process that falls silent without a last message was killed; the
-minute after its last one is marked incomplete.
+"""Analytics of processes that share their ledgers: each sends its minutes to a stream, and one
+writes them to the store. A message stays in the stream until it is written. A process that falls
+silent without a last message was killed: the minute after its last one is marked incomplete.
 """
 
 import asyncio
@@ -18,36 +15,31 @@ from greenroom.analytics.rollup import Part, Rollup
 from greenroom.errors import StorageFailed
 
 PARTS_MAX = 200
-"""Rooms in one message: about 100 KB when all of them are busy."""
+"""About 100 KB."""
 
 READ_AT_ONCE = 50
 SILENT_MINUTES = 3
-"""A process that is silent for this long was killed."""
 
 SOURCES_MAX = 10_000
-"""Processes watched for being killed."""
 
 WRITTEN_WITHIN_S = 60.0
 
 
 class AnalyticsStream(Protocol):
-    """All methods raise StorageFailed."""
-
     async def add(self, data_center: str, message: bytes) -> None: ...
 
     async def lead(self) -> bool:
-        """Takes or renews the lease; whether this process is the collector."""
+        """Takes or renews the lease."""
 
     async def resign(self) -> None: ...
 
-    async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
-        """The longest waiting messages with their numbers."""
+    async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]: ...
 
     async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None: ...
 
 
 class StreamMessage(msgspec.Struct, frozen=True):
-    """One minute of a process, or some of its rooms. `last`: the process then ended in order."""
+    """`last`: the process then ended in order."""
 
     source: str
     minute: int
@@ -60,7 +52,7 @@ _decode = msgspec.msgpack.Decoder(StreamMessage).decode
 
 
 async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) -> None:
-    """Sends closed minutes; those that fail stay in the recorder. Raises StorageFailed."""
+    """Minutes that fail stay in the recorder. Raises StorageFailed."""
     minutes = recorder.fetch()
     for place, minute in enumerate(minutes):
         try:
@@ -105,7 +97,6 @@ class SourceWatch:
             )
 
     def killed(self, now_minute: int) -> list[Part]:
-        """A part that marks the minute after the last one of each newly silent source."""
         silent = [
             source
             for source, (minute, _) in self._heard.items()
@@ -136,8 +127,6 @@ class StreamBatch:
 
 
 class StreamCollector:
-    """Moves messages into the store while this process holds the lease."""
-
     def __init__(
         self,
         stream: AnalyticsStream,
@@ -154,7 +143,7 @@ class StreamCollector:
         self.writer: Writer | None = None
 
     async def step(self) -> None:
-        """Reads all streams once. Raises StorageFailed."""
+        """Raises StorageFailed."""
         if not await self._stream.lead():
             await self.stand_back()
             return
@@ -190,7 +179,7 @@ class StreamCollector:
         return len(found) == READ_AT_ONCE
 
     async def stand_back(self) -> None:
-        """Closes the store so that another process can open it."""
+        """Another process can then open the store."""
         writer, self.writer = self.writer, None
         self._watch = SourceWatch()
         if writer is not None:

@@ -1,9 +1,6 @@
-"""One thread that owns the analytics store: opens it, writes closed minutes, makes hours and days,
-and retries after failures.
-
-The event loop only puts closed minutes into a bounded queue. A failing or slow store neither slows
-down nor stops admissions: minutes wait, then the oldest are dropped, and a metric and the log say
-so.
+"""One thread that owns the analytics store. The event loop only puts closed minutes into a bounded
+queue, so a failing store never stops admissions: the oldest minutes are dropped, and a metric and
+the log report it.
 """
 
 import threading
@@ -23,40 +20,34 @@ from greenroom.errors import StorageFailed
 RETRY_S = 5.0
 
 TEND_S = 15.0
-"""How often to look for an hour that is over."""
 
 STOP_S = 5.0
-"""How long shutdown waits for the last minute to be written."""
 
 log = structlog.get_logger(__name__)
 
 
 class Batch(Protocol):
-    """Minutes written in one transaction."""
-
     @property
     def minute(self) -> int:
-        """Whole minutes since 1970."""
+        """Since 1970."""
 
     def parts(self) -> Iterable[Part]: ...
 
     def written(self) -> None:
-        """Called in the writer's thread once they are in the store."""
+        """Called in the writer's thread."""
 
 
 class WritableStore(Protocol):
-    """The part of `analytics.store.keeper.Keeper` that the thread uses."""
-
     def begin(self, minute: int) -> int:
-        """Marks this minute as the first of a process; returns in how many rooms the previous
-        process left a minute incomplete. Raises StorageFailed.
+        """Returns in how many rooms the previous process left a minute incomplete. Raises
+        StorageFailed.
         """
 
     def write(self, parts: Iterable[Part], now_s: int) -> "object":
-        """Writes all parts or none. Raises StorageFailed."""
+        """All or none. Raises StorageFailed."""
 
     def tend(self, now_s: int) -> None:
-        """Makes hours and days, deletes old rows. Raises StorageFailed."""
+        """Raises StorageFailed."""
 
     def end(self) -> None: ...
 
@@ -68,8 +59,6 @@ class WritableStore(Protocol):
 
 
 class WriterState(msgspec.Struct, frozen=True):
-    """`problem` is empty while all is well."""
-
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0
@@ -88,9 +77,8 @@ class Writer:
         *,
         records_here: bool = True,
     ) -> None:
-        """`open_store` is called in the thread, and again after it raised StorageFailed.
-
-        `records_here`: this process records what is written, so killing it loses a minute.
+        """`open_store` is called in the thread, and again after StorageFailed. `records_here`:
+        killing this process loses a minute.
         """
         self._records_here = records_here
         self._open_store = open_store
@@ -113,7 +101,7 @@ class Writer:
             self._thread.start()
 
     def offer(self, batches: Sequence[Batch]) -> None:
-        """Never blocks and never fails: drops the oldest when the queue is full."""
+        """Drops the oldest when the queue is full."""
         if not batches:
             return
         with self._changed:
@@ -135,7 +123,7 @@ class Writer:
             )
 
     def stop(self) -> None:
-        """Writes what waits, within STOP_S, and closes the store. Blocks: call it in a thread."""
+        """Writes what waits, within STOP_S. Blocks."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -171,7 +159,7 @@ class Writer:
         self._close()
 
     def _step(self) -> float:
-        """Does what is due; returns seconds until a retry, or 0."""
+        """Returns seconds until a retry, or 0."""
         try:
             store = self._store or self._open()
             self._write(store)

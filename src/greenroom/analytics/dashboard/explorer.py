@@ -1,4 +1,4 @@
-"""The explorer: GraphQL queries about rooms and health checks, run with the person's rights."""
+"""GraphQL queries, run with the person's rights."""
 
 from starlette.responses import Response
 
@@ -24,7 +24,6 @@ FIRST_QUERY = """# Queries see the zones that you may see. Press Ctrl-Enter to r
 
 
 def show(page: PageRequest) -> Response:
-    """Shows a plain form where the editor's library was not fetched."""
     there = page.part(QUERIES) is not None
     return page.render(
         "explorer.html",
@@ -34,7 +33,6 @@ def show(page: PageRequest) -> Response:
 
 
 def ask(page: PageRequest) -> Response:
-    """From a form with query, variables and operation name to JSON."""
     queries = page.part(QUERIES)
     if queries is None:
         return Response(

@@ -1,5 +1,3 @@
-"""The analytics page's panels with their series, spans of time, and queries of the store."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,11 +18,11 @@ HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
 PATIENCE_S = 10.0
 OPENING_PATIENCE_S = 2.0
-"""For the age of a room: the page opens on DEFAULT_SPAN when the answer takes longer."""
+"""The page opens on DEFAULT_SPAN when the age of a room takes longer."""
 
 
 class PanelSeries(NamedTuple):
-    """`kind`: bar, line, area or limit; `stack`: stacked bars."""
+    """`kind`: bar, line, area or limit."""
 
     label: str
     wanted: Wanted
@@ -157,7 +155,7 @@ STEPS = (
     (31 * DAY_S, "datetimeHour", HOUR_S),
     (SPAN_MOST_S, "date", DAY_S),
 )
-"""(up to this span, dimension, its width in seconds): at most some hundred steps a chart."""
+"""(up to this span, dimension, its width in seconds)."""
 
 SPANS = (
     ("1h", "1 hour", HOUR_S),
@@ -178,13 +176,10 @@ COMPARISONS = {
 
 DEFAULT_SPAN = "24h"
 YOUNG_SPANS = (("6h", 6 * HOUR_S), ("1h", HOUR_S))
-"""The default spans of a room recorded for less than DEFAULT_SPAN; longest first."""
 
 
 class ChartSpan(NamedTuple):
-    """From `start_s` (inclusive) to `end_s` (exclusive) in steps of `step_s`, all Unix seconds on a
-    step.
-    """
+    """Unix seconds on a step; `end_s` is exclusive."""
 
     start_s: int
     end_s: int
@@ -197,7 +192,6 @@ class ChartSpan(NamedTuple):
 
 
 def span_of(start_s: int, end_s: int) -> ChartSpan:
-    """Widens to whole steps, and to what can be queried."""
     start_s = max(0, min(start_s, 1 << 32))
     end_s = min(max(end_s, start_s + SPAN_LEAST_S), start_s + SPAN_MOST_S)
     _, dimension, step_s = next(row for row in STEPS if end_s - start_s <= row[0])
@@ -205,7 +199,6 @@ def span_of(start_s: int, end_s: int) -> ChartSpan:
 
 
 def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:
-    """None: no comparison is wanted, or it would be before 1970."""
     shift_s = COMPARISONS.get(comparison, ("", 0))[1]
     shift_s = span.seconds if shift_s < 0 else shift_s
     if not shift_s or span.start_s < shift_s:
@@ -225,7 +218,6 @@ class SpanAnswer(NamedTuple):
     incomplete: int
 
     def value(self, at_s: int, wanted: Wanted) -> float | None:
-        """None where nothing was recorded."""
         row = self.rows.get(at_s)
         found = row.get((wanted.aggregate, wanted.metric)) if row is not None else None
         return None if found is None or isinstance(found, str) else found
@@ -242,7 +234,7 @@ _GENERATED = Wanted("sum", "minutesGenerated")
 
 
 def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
-    """Two queries. Raises QuestionRefused, SlowAnswer, StorageFailed."""
+    """Raises QuestionRefused, SlowAnswer, StorageFailed."""
     rooms = frozenset({room_id})
     order = (Order("", span.dimension),)
     steps = store.answer(
@@ -267,9 +259,7 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
 
 
 def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
-    """Returns the shortest span that ends now and holds all recorded minutes, else DEFAULT_SPAN.
-    Blocks.
-    """
+    """The shortest that holds all recorded minutes, else DEFAULT_SPAN. Blocks."""
     found = DEFAULT_SPAN
     if store is None:
         return found
@@ -296,15 +286,12 @@ def opening_span(store: AnalyticsStore | None, room_id: str, now_s: int) -> str:
 
 
 def _second(text: object) -> int:
-    """From a dimension: a time, or a day in UTC."""
     day = isinstance(text, str) and "T" not in text
     return (milliseconds(f"{text}T00:00:00Z" if day else text) or 0) // 1000
 
 
 def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
-    """One line for each step; `times` are its moments as text. Generated minutes have a column of
-    their own.
-    """
+    """`times` are the moments of the steps as text."""
     names = [
         f"{panel.title}: {series.label} ({panel.unit})"
         for panel in PANELS

@@ -1,6 +1,4 @@
-"""A room's analytics over one span of time, kept in the address, so that the back button steps out
-of a zoom.
-"""
+"""A room's analytics over one span of time, kept in the address for the back button."""
 
 import json
 from collections.abc import Iterable
@@ -35,14 +33,14 @@ from greenroom.web.time_format import plain_moment
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 REMOVED_MAX = 200
-"""Audit entries searched for removed events: a room has rules too."""
+"""A room has rules too."""
 
 EVENTS_MAX = 50
 LENGTHS = {name: seconds for name, _, seconds in (*SPANS, *MORE_SPANS)}
 
 
 class EventMark(NamedTuple):
-    """Unix milliseconds; `removed`: only in the audit log."""
+    """`removed`: only in the audit log."""
 
     name: str
     opens_ms: int
@@ -104,10 +102,7 @@ def _zone(page: PageRequest) -> str:
 
 
 def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan, str]:
-    """The address's span, and its name when it is a usual one that ends now.
-
-    `opening`: without one, what fits the age of the room.
-    """
+    """`opening`: without a span, what fits the age of the room."""
     start_s, end_s = _second(page, "from"), _second(page, "to")
     if start_s is not None and end_s is not None and start_s < end_s:
         return span_of(start_s, end_s), ""
@@ -168,7 +163,6 @@ def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[Glance
 def _chart_data(
     answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[EventMark]
 ) -> dict[str, Any]:
-    """For the script: times and columns of numbers, by panel."""
     return {
         "step": answer.span.step_s * 1000,
         "from": answer.span.start_s * 1000,
@@ -205,7 +199,6 @@ def _moved(span: ChartSpan, share: float) -> tuple[int, int]:
 
 
 def _marks(page: PageRequest) -> Iterable[EventMark]:
-    """Newest first, with removed ones: the audit log keeps their times."""
     found = {}
     for entry in page.known.events.of(page.room.id):
         event = entry.record

@@ -15,17 +15,16 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "float64": ORDERED,
     "[string!]": ("", "_neq", "_has", "_hasall", "_hasany"),
 }
-"""Type of a field -> suffixes of its name in a filter."""
+"""Type of a field -> suffixes in a filter."""
 
 LISTED = frozenset({"_in", "_notin", "_hasall", "_hasany"})
 
 
-class TooLong(Exception):
-    """The store did not answer in time."""
+class TooLong(Exception): ...
 
 
 class DatasetLimits(NamedTuple):
-    """The `settings` node; durations in seconds."""
+    """Durations in seconds."""
 
     max_page_size: int = ROWS_MAX
     max_duration_s: int = 31 * DAY_S
@@ -34,11 +33,8 @@ class DatasetLimits(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """Fields, dimensions and filters are names with their GraphQL types; `aggregates` are metrics
-    by aggregate.
-
-    A raw dataset has `fields`, a grouped one `dimensions` and `aggregates`, and `count` if it is
-    `counted`.
+    """Names with their GraphQL types. A raw dataset has `fields`, a grouped one `dimensions` and
+    `aggregates`.
     """
 
     name: str
@@ -53,9 +49,7 @@ class Dataset(NamedTuple):
     limits: DatasetLimits = DatasetLimits()
 
     def order_tokens(self) -> list[tuple[str, str]]:
-        """(aggregate, name) of everything that rows may be ordered by; the aggregate is empty for
-        fields, dimensions and the count.
-        """
+        """The aggregate is empty for fields, dimensions and the count."""
         plain = [("", name) for name in (*self.fields, *self.dimensions)]
         counted = [("", "count")] if self.counted else []
         return (
@@ -65,7 +59,7 @@ class Dataset(NamedTuple):
         )
 
     def paths(self) -> list[str]:
-        """Everything selectable, levels joined with `_`, as `availableFields` shows it."""
+        """As `availableFields` shows it."""
         groups = [f"dimensions_{name}" for name in self.dimensions]
         counted = ["count"] if self.counted else []
         return [
@@ -81,7 +75,7 @@ class Dataset(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """`op` has no `_` and is empty for equality. Times are Unix seconds."""
+    """`op` is empty for equality. Times are Unix seconds."""
 
     field: str
     op: str
@@ -106,9 +100,7 @@ class OrderBy(NamedTuple):
 
 
 class DatasetQuery(NamedTuple):
-    """`selected`: (aggregate, name); the aggregate is empty for fields of raw rows and the count,
-    `dimensions` for dimensions.
-    """
+    """`selected`: (aggregate, name), as in `order_tokens`."""
 
     dataset: Dataset
     zone_id: str
@@ -117,20 +109,16 @@ class DatasetQuery(NamedTuple):
     limit: int
     selected: Sequence[tuple[str, str]]
     deadline_s: float
-    """On the clock of `time.monotonic`."""
 
 
 class DatasetRows(NamedTuple):
-    """Rows nested by aggregate. The counts appear in the `extensions` of the answer."""
-
     rows: list[dict[str, Any]]
     incomplete_minutes: int = 0
     generated_minutes: int = 0
 
 
 DatasetAnswer = Callable[[DatasetQuery], DatasetRows]
-"""Called in a worker thread. Raises `Refused` of `analytics.question` with a text for the client.
-"""
+"""Called in a worker thread. Raises `Refused` of `analytics.question`."""
 
 _TIMES = {name: found.kind for name, found in DIMENSIONS.items()}
 _GROUPS = "waitingRoomAnalyticsAdaptiveGroups"

@@ -1,4 +1,4 @@
-"""POST /graphql. The answer has `data` and `errors`, unlike other calls of the API."""
+"""POST /graphql."""
 
 import asyncio
 import threading
@@ -32,28 +32,23 @@ from greenroom.web.refusals import CODES, Code, Refused
 from greenroom.web.stores import ConfigStore
 
 BODY_MAX = 1 << 20
-"""Bytes of a query with its variables."""
 
 ANSWER_S = 1.8
-"""Time limit of a query."""
 
 AT_ONCE = 2
-"""Queries run at the same time in a process; others wait."""
 
 _RUNNING = threading.BoundedSemaphore(AT_ONCE)
 
 WAITING_MAX = 100
-"""Waiting queries, each up to BODY_MAX bytes; more are refused with a retry time."""
+"""Each up to BODY_MAX bytes; more are refused with a retry time."""
 
 CALLS_MAX, CALLS_MS = 300, 300_000
-"""Queries of one token in five minutes, as published."""
+"""Per token, as published."""
 
 log = structlog.get_logger(__name__)
 
 
 class CallBudget:
-    """Counts recent queries by token; no more entries than tokens."""
-
     def __init__(self, clock: Clock) -> None:
         self._now_ms = clock.now_ms
         self._windows: dict[str, tuple[int, int]] = {}
@@ -73,8 +68,6 @@ class CallBudget:
 
 
 class GraphqlEndpoint:
-    """`answers` by the name of the dataset."""
-
     def __init__(
         self,
         store: ConfigStore,
@@ -122,8 +115,8 @@ class GraphqlEndpoint:
             self._turn.release()
 
     def ask(self, caller: Caller, body: bytes) -> Response:
-        """A query of a signed-in person, as JSON. Blocks: call it in one of few threads
-        (`Threads.QUERIES` of the dashboard), or waiting queries take all of them.
+        """Blocks: call it in one of few threads (`Threads.QUERIES`), or waiting queries take all of
+        them.
         """
         if self._budget.take(caller.token.id):
             return _failed(
@@ -139,7 +132,7 @@ class GraphqlEndpoint:
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """Runs in a worker thread. Waits while AT_ONCE queries run."""
+        """In a worker thread. Waits while AT_ONCE queries run."""
         with _RUNNING:
             return self._result(caller, query, variables, name)
 
@@ -204,7 +197,7 @@ def _parsed(body: bytes) -> tuple[str, dict[str, Any], str | None]:
 
 
 def _errors(found: Sequence[GraphQLError]) -> Response:
-    """One failing field fails the whole answer. Status 200, because clients look at `errors`."""
+    """Status 200, because clients look at `errors`."""
     for error in found:
         if error.original_error is not None and not isinstance(
             error.original_error, (GraphQLError, ValueError)

@@ -1,13 +1,7 @@
-"""Reads queries of any client: a variable's value must fit its place, whatever type it was declared
-with.
-
-Published clients declare the same variable as `string`, `String!`, `Time!`, `uint64!` or by the
-name of a filter type, which may not exist. So every variable is replaced by its value, written as
-the type at its place requires, its declaration is dropped, and the query is validated without
-variables. A variable without a value omits its argument; an undeclared one counts if it has a
-value, because short queries (`{ viewer … }`) are printed and sent like that.
-
-Outsiders choose the size of a query, so it is limited before any slower work.
+"""Reads queries of any client. Published clients declare the same variable as `string`, `String!`,
+`Time!` or a filter type that may not exist, so every variable is replaced by its value as its place
+requires, and the query is validated without variables. Outsiders choose the size of a query, so it
+is limited before any slower work.
 """
 
 from collections import Counter
@@ -54,25 +48,23 @@ from graphql import (
 from graphql.utilities import value_from_ast_untyped
 
 QUERY_MAX = 100_000
-"""Characters."""
 
 TOKENS_MAX = 5_000
-"""Tokens; the longest published query has 700, a full introspection 500."""
+"""The longest published query has 700, a full introspection 500."""
 
 DEPTH_MAX = 20
-"""Levels of fields; introspection by common tools needs 15, a dataset 5."""
+"""Introspection by common tools needs 15, a dataset 5."""
 
 FIELDS_MAX = 1_000
-"""After fragments are expanded."""
 
 SAME_NAME_MAX = 20
-"""Fields of one selection with the same response name: merging takes quadratic time."""
+"""Merging takes quadratic time."""
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20
 
 VALUES_MAX = 10_000
-"""Values in variables, counted at each use: ten full conditions."""
+"""Counted at each use."""
 
 _MISSING = object()
 
@@ -88,7 +80,7 @@ def read(query: str) -> DocumentNode:
 
 
 def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
-    """The document with only the operation to execute. Raises GraphQLError."""
+    """Raises GraphQLError."""
     operations = [
         node for node in document.definitions if isinstance(node, OperationDefinitionNode)
     ]
@@ -113,7 +105,7 @@ def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
 
 
 def check_size(document: DocumentNode) -> None:
-    """Raises GraphQLError when the query is too deep, wide or repetitive. Linear in its text."""
+    """Raises GraphQLError. Linear in the text."""
     fragments = {
         node.name.value: node.selection_set
         for node in document.definitions
@@ -132,9 +124,7 @@ def check_size(document: DocumentNode) -> None:
 
 
 class _Sizes:
-    """Fields, depth and names (with their number in the answer) of selections. Measures each
-    fragment once, however often it is used.
-    """
+    """Measures each fragment once, however often it is used."""
 
     def __init__(self, fragments: Mapping[str, SelectionSetNode]) -> None:
         self._fragments = fragments
@@ -183,7 +173,7 @@ class _Sizes:
 def without_variables(
     schema: GraphQLSchema, document: DocumentNode, values: Mapping[str, Any]
 ) -> DocumentNode:
-    """Puts the values of variables in their places. Raises GraphQLError."""
+    """Raises GraphQLError."""
     known: dict[str, Any] = dict(values)
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
@@ -238,7 +228,7 @@ class _Filling(Visitor):
 
 
 def _count(value: Any, most: int) -> int:
-    """Counts values in JSON, up to `most` plus one level."""
+    """Up to `most` plus one level."""
     found, todo = 1, [value]
     while todo and found <= most:
         one = todo.pop()
@@ -251,7 +241,7 @@ def _count(value: Any, most: int) -> int:
 
 
 def literal(value: Any, wanted: Any, depth: int = 0) -> ValueNode:
-    """A JSON value as a literal of this type (None: unknown). Raises GraphQLError."""
+    """`wanted` None: unknown. Raises GraphQLError."""
     if depth > VALUE_DEPTH_MAX:
         raise GraphQLError(
             f"the value of a variable is nested deeper than {VALUE_DEPTH_MAX} levels"

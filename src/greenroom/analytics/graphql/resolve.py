@@ -39,11 +39,9 @@ from greenroom.web.refusals import Refused
 ZONES_MAX = 10
 
 DATASETS_MAX = 60
-"""Over all zones and aliases."""
 
 CONDITIONS_MAX = 200
 VALUES_MAX = 1_000
-"""Conditions of one filter, and values of one condition."""
 
 
 Info = GraphQLResolveInfo[Any]
@@ -57,7 +55,7 @@ class Context:
         answers: Mapping[str, DatasetAnswer],
         deadline_s: float,
     ) -> None:
-        """`answers` by the name of the dataset; `deadline_s` on the clock of `time.monotonic`."""
+        """`deadline_s` on the clock of `time.monotonic`."""
         self.caller = caller
         self.known = known
         self.answers = answers
@@ -108,7 +106,7 @@ def _settings(one: Dataset) -> dict[str, Any]:
 
 
 def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
-    """By tag. A requested zone that is missing or may not be seen is an authorization error."""
+    """A requested zone that is missing or may not be seen is an authorization error."""
     op, wanted = _one_condition("zone", filter)
     _require(
         context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None
@@ -138,7 +136,7 @@ def _require(caller: Caller, zone_id: str | None) -> None:
 
 
 def _one_condition(kind: str, filter: Mapping[str, Any]) -> tuple[str, Any]:
-    """(operator, value) of the only condition; value None for no condition."""
+    """Value None for no condition."""
     given = [
         (name.removeprefix(f"{kind}Tag"), value)
         for name, value in filter.items()
@@ -265,7 +263,7 @@ def _selected(info: Info, dataset: Dataset) -> Iterator[tuple[str, str]]:
 def _fields(
     info: Info, selection: SelectionSetNode | None
 ) -> Iterator[tuple[str, SelectionSetNode | None]]:
-    """Every field of a selection with fragments, without those that a directive leaves out."""
+    """Without those that a directive leaves out."""
     for node in selection.selections if selection else ():
         if not isinstance(node, (FieldNode, FragmentSpreadNode, InlineFragmentNode)) or _left_out(
             node

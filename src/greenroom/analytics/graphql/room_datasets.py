@@ -37,7 +37,6 @@ from greenroom.model.clock import Clock
 from greenroom.web.stores import ConfigStore
 
 SAMPLE_INTERVAL = 1
-"""Every minute is kept: nothing is sampled."""
 
 ONE_FIELD = "sampleInterval"
 
@@ -86,8 +85,6 @@ def like(text: str, pattern: str) -> bool:
 def room_answers(
     store: AnalyticsStore, config: ConfigStore, clock: Clock
 ) -> dict[str, DatasetAnswer]:
-    """Datasets of a zone's rooms, deleted rooms included."""
-
     def rooms_of(zone_id: str) -> frozenset[str]:
         known = config.read().rooms
         gone = [room for room in store.rooms_of(zone_id) if room not in known]
@@ -140,7 +137,7 @@ def _question(query: DatasetQuery, rooms: frozenset[str], raw: bool, now_s: int)
 
 
 def _bounds(found: Filter, limits: DatasetLimits, now_s: int) -> tuple[int, int]:
-    """Without a begin, the longest allowed range. Raises Refused when it is too old or too long."""
+    """Without a begin, the longest allowed range. Raises Refused."""
     start_s, end_s, _ = span_of(found)
     end_s = now_s + 60 if end_s == FOREVER_S else end_s
     if start_s == NO_BEGIN_S:

@@ -1,4 +1,4 @@
-"""The routes of GraphQL. The first query imports its library, which takes 0.25 seconds."""
+"""The routes of GraphQL. The first query imports its library (0.25 s)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,6 @@ def graphql_routes(
     datasets: Sequence[Dataset],
     answers: Mapping[str, DatasetAnswer],
 ) -> list[Route]:
-    """`answers` by the name of the dataset."""
     making = asyncio.Lock()
     made: list[GraphqlEndpoint] = []
 
@@ -44,7 +43,7 @@ def graphql_routes(
 
 
 async def explorer(request: Request) -> Response:
-    """Redirects browsers to the dashboard's explorer, by a path that works behind a proxy."""
+    """By a path that works behind a proxy."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("../../explorer", 303, headers={"Vary": "Accept"})
     raise HTTPException(405)

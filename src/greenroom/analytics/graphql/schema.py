@@ -1,5 +1,3 @@
-"""The GraphQL schema, generated from the table of datasets."""
-
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
 from math import ceil, floor
@@ -11,7 +9,7 @@ from graphql import GraphQLSchema
 from greenroom.analytics.graphql.datasets import LISTED, OPERATORS, Dataset
 
 SCALARS = ("string", "uint64", "int64", "float64", "Time", "Date")
-"""Lower case as published: clients declare variables with these names."""
+"""Clients declare variables with these names."""
 
 UINT64_MAX = (1 << 64) - 1
 
@@ -25,7 +23,6 @@ def schema(
     accounts: FieldResolver,
     dataset: Callable[[Dataset], FieldResolver],
 ) -> GraphQLSchema:
-    """`dataset` gives the resolver of one."""
     found = tuple(datasets)
     query, of_viewer, of_zone = QueryType(), ObjectType("viewer"), ObjectType("zone")
     query.set_field("viewer", viewer)
@@ -120,7 +117,6 @@ def _token(order: tuple[str, str]) -> str:
 
 
 def order_of(one: Dataset, token: str) -> tuple[str, str, bool]:
-    """(aggregate, name, descending) of a token of orderBy."""
     stem, _, way = token.rpartition("_")
     aggregate, name = next(order for order in one.order_tokens() if _token(order) == stem)
     return aggregate, name, way == "DESC"
@@ -176,7 +172,7 @@ def _fraction(value: Any) -> float:
 
 
 def moment(value: Any) -> float:
-    """RFC 3339 as Unix seconds with their fraction (see `whole_second`)."""
+    """RFC 3339 as Unix seconds with their fraction."""
     if not isinstance(value, str) or len(value) > 64:
         raise ValueError(f"must be a time such as 2030-01-01T10:00:00Z, not {value!r}")
     try:
@@ -192,12 +188,11 @@ def moment(value: Any) -> float:
 
 
 def whole_second(seconds: float, op: str) -> int:
-    """The whole second that makes this comparison equivalent for times that are whole seconds."""
+    """The whole second that makes this comparison equivalent."""
     return floor(seconds) if op in ("_gt", "_leq") else ceil(seconds)
 
 
 def day(value: Any) -> int:
-    """`YYYY-MM-DD` as Unix seconds of its begin."""
     try:
         found = (
             date.fromisoformat(value)
@@ -212,7 +207,7 @@ def day(value: Any) -> int:
 
 
 def _bounded(seconds: float) -> float:
-    """Clamps to 1970 to 2106: there are no rows beyond."""
+    """1970 to 2106."""
     return max(0, min(seconds, (1 << 32) - 1))
 
 

@@ -30,7 +30,7 @@ from greenroom.analytics.store.sql import (
 )
 
 HISTOGRAMS_MAX = 50_000
-"""Histograms merged for one answer, about a second; larger questions are refused."""
+"""About a second; larger questions are refused."""
 
 
 def answer(

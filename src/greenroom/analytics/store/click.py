@@ -1,9 +1,5 @@
-"""ClickHouse, for more analytics than one file can hold. Its client comes with
-`greenroom[clickhouse]`.
-
-ClickHouse has no transactions over several tables. The keeper writes what follows from parts before
-the parts, so an interrupted write is repeated: rows carry a version, the newest of a key counts,
-and every query asks for that (`final`).
+"""ClickHouse has no transactions over several tables: the keeper writes what follows from parts
+before the parts, so an interrupted write is repeated; the newest version of a key counts (`final`).
 """
 
 import contextlib
@@ -30,7 +26,7 @@ BYTES = frozenset(
 
 class ClickEngine:
     def __init__(self, url: str, name: str) -> None:
-        """`name` is the URL as people may see it. Raises StorageFailed."""
+        """Raises StorageFailed."""
         self.name = name
         self._url = url
         self._version = 0

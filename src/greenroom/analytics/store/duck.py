@@ -1,9 +1,6 @@
-"""DuckDB in one file, opened by one process. Its large library is imported in the thread that needs
-it.
-
-A change is flushed to the write-ahead log before it counts, so `kill -9` loses nothing reported as
-written, and the next start replays the log. After a disk error DuckDB refuses everything until the
-file is opened again, which the next statement does.
+"""DuckDB in one file, opened by one process. A change is flushed to the write-ahead log before it
+counts. After a disk error DuckDB refuses everything until the file is opened again, which the next
+statement does.
 """
 
 import contextlib
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "512MB"
-"""Limit for questions; 30 days of 1,000 rooms take a tenth of it."""
 
 THREADS = 2
 
@@ -30,9 +26,7 @@ IN_MEMORY = ":memory:"
 TYPES = {"integer": "BIGINT", "text": "VARCHAR", "bytes": "BLOB"}
 
 SORTED, RECENT = "sorted_minutes", "recent_minutes"
-"""New minutes, and those that `settle` sorted by room so that a question about one room reads only
-that room; `minutes` is a view of both.
-"""
+"""New minutes, and those that `settle` sorted by room; `minutes` is a view of both."""
 
 
 class DuckEngine:
@@ -189,7 +183,6 @@ class DuckEngine:
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
 
     def _lost(self) -> None:
-        """Drops a broken connection; the next statement opens the file again."""
         with self._guard:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -202,12 +195,12 @@ def _names(table: Table) -> tuple[str, ...]:
 
 
 def _bound(kind: str, values: Sequence[int | str | bytes | None]) -> object:
-    """A column as an argument: numbers as text, which takes two thirds of the time of a list."""
+    """Numbers as text take two thirds of the time of a list."""
     return str(list(values)).replace("None", "NULL") if kind == "integer" else list(values)
 
 
 def write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Writes a column for each key of the first row. Raises StorageFailed."""
+    """Raises StorageFailed."""
     import duckdb
 
     try:

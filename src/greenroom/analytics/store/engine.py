@@ -18,10 +18,10 @@ class Engine(Protocol):
         """Raises SlowAnswer after `timeout_s`."""
 
     def read(self, sql: str) -> list[Values]:
-        """Includes what the open change has written; for the writing thread."""
+        """With what the open change has written; for the writing thread."""
 
     def change(self) -> AbstractContextManager[None]:
-        """All changes or none; without transactions, in an order that can be repeated."""
+        """All or none; without transactions, in an order that can be repeated."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None: ...
 
@@ -31,12 +31,12 @@ class Engine(Protocol):
     def delete(self, table: Table, where: str) -> None: ...
 
     def settle(self, before_s: int) -> None:
-        """Reorders minutes before this moment, which hardly change any more, for fast answers."""
+        """Reorders older minutes for fast answers."""
 
     def create(self) -> None: ...
 
     def add_columns(self, table: Table, names: Sequence[str]) -> None:
-        """Adds columns to an older table; existing rows get zero, empty or null."""
+        """Existing rows get zero, empty or null."""
 
     def ready(self) -> None: ...
 

@@ -1,8 +1,5 @@
-"""Keeps each reported part once, makes minutes of parts and hours and days of minutes, and answers
-questions.
-
-A row of `minutes`, `hours` and `days` is computed from the rows below it and written whole, never
-added to. So a late part recomputes its minute, hour and day, and repeating that changes nothing.
+"""Keeps each part once, makes minutes of parts and hours and days of minutes. A row is computed
+from the rows below it and written whole, so a late part recomputes its minute, hour and day.
 Writing is for one thread.
 """
 
@@ -37,13 +34,13 @@ from greenroom.analytics.store.tables import (
 from greenroom.errors import StorageFailed
 
 GRACE_S = 120
-"""An hour is computed this long after its end, when the parts of its last minute are there."""
+"""An hour is computed this long after its end."""
 
 LATE_S = 6 * HOUR_S
-"""Parts are kept this long to recognize duplicates; older ones are refused, as perhaps known."""
+"""Parts are kept this long to recognize duplicates; older ones are refused."""
 
 ROOMS_AT_ONCE = 50
-"""Rooms whose histograms merge between two calls of `breathe`, so that visitors are not held up."""
+"""Between two calls of `breathe`, so that visitors are not held up."""
 
 _IN_ORDER = itemgetter(*MINUTE_COLUMNS, *TIMES)
 _decode = msgspec.msgpack.Decoder(Rollup).decode
@@ -51,16 +48,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Seconds; 0 keeps rows for ever."""
-
     minutes_s: int = 31 * DAY_S
     hours_s: int = 396 * DAY_S
     days_s: int = 0
 
 
 class RoomPlace(NamedTuple):
-    """The id of the room's zone and its name, as far as known."""
-
     zone: str = ""
     name: str = ""
 
@@ -79,9 +72,8 @@ class Keeper:
         retention: Retention = Retention(),  # noqa: B008 - frozen
         breathe: Callable[[], None] = lambda: None,
     ) -> None:
-        """Creates missing tables and upgrades older ones. Raises StorageFailed.
-
-        `place_of` is called for every written room, `breathe` between pieces of long work.
+        """Creates and upgrades tables. Raises StorageFailed. `breathe` is called between pieces of
+        long work.
         """
         self._engine = engine
         self._place_of = place_of
@@ -115,7 +107,7 @@ class Keeper:
     # -- writing -----------------------------------------------------------------------------------
 
     def write(self, parts: Iterable[Part], now_s: int) -> Written:
-        """Writes all new parts or none. Raises StorageFailed."""
+        """All new parts or none. Raises StorageFailed."""
         wanted: dict[tuple[str, int, str], Part] = {}
         repeated = late = 0
         for part in parts:
@@ -133,16 +125,14 @@ class Keeper:
         return Written(taken, repeated + len(wanted) - taken, late)
 
     def tend(self, now_s: int) -> None:
-        """Computes hours and days that are over and deletes old rows. Raises StorageFailed."""
+        """Raises StorageFailed."""
         self._close(HOURS, "hours_to", HOUR_S, now_s)
         self._close(DAYS, "days_to", DAY_S, now_s)
         self._forget(now_s)
 
     def begin(self, minute: int) -> int:
-        """Marks this minute as the first of a process. Raises StorageFailed.
-
-        If the previous process was killed, marks the minute after its last one (or its first) in
-        every room it had, and returns the number of these rooms.
+        """If the previous process was killed, marks the minute after its last one in every room it
+        had, and returns their number. Raises StorageFailed.
         """
         found = self._engine.select("SELECT name, value FROM facts WHERE name = 'running'")
         killed = bool(found and found[0][1])
@@ -168,7 +158,7 @@ class Keeper:
         return len(parts)
 
     def end(self) -> None:
-        """Marks an orderly end. Raises StorageFailed."""
+        """Raises StorageFailed."""
         with self._change():
             self._note("running", 0)
 
@@ -178,7 +168,7 @@ class Keeper:
     # -- parts and minutes -------------------------------------------------------------------------
 
     def _take(self, parts: Sequence[Part]) -> int:
-        """Writes parts last: without transactions, an interrupted write is repeated."""
+        """Parts last: without transactions, an interrupted write is repeated."""
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
         news = [
@@ -233,7 +223,6 @@ class Keeper:
         return self._numbers[room], room, *self._places[room]
 
     def _known_parts(self, times: set[int]) -> dict[tuple[int, str], set[str]]:
-        """The known sources of each minute and room."""
         if not times:
             return {}
         ids = {number: room for room, number in self._numbers.items()}
@@ -248,7 +237,6 @@ class Keeper:
         return cell[0], self._numbers[cell[1]], *_IN_ORDER(minute_row(merge(rollups)))
 
     def _minutes_again(self, cells: Mapping[tuple[int, str], Sequence[Rollup]]) -> None:
-        """Recomputes minutes that exist from all their parts."""
         by_time: dict[int, dict[str, list[Rollup]]] = defaultdict(dict)
         for (t, room), rollups in cells.items():
             by_time[t][room] = list(rollups)
@@ -268,7 +256,6 @@ class Keeper:
     # -- hours and days ----------------------------------------------------------------------------
 
     def _again(self, cells: set[tuple[int, int]]) -> None:
-        """Recomputes existing hours and their days: (begin, room number)."""
         for table, name, width in ((HOURS, "hours_to", HOUR_S), (DAYS, "days_to", DAY_S)):
             by_time: dict[int, set[int]] = defaultdict(set)
             for t, number in cells:
@@ -278,7 +265,6 @@ class Keeper:
                 self._work_out(table, t, width, sorted(numbers))
 
     def _close(self, table: Table, name: str, width: int, now_s: int) -> None:
-        """Computes every hour (or day) that is over, one at a time."""
         to_s = (now_s - GRACE_S) // width * width
         whole_to = self._facts.get(name)
         for (begin,) in self._engine.read(_begins_between(table, whole_to or 0, to_s, width)):
@@ -297,7 +283,6 @@ class Keeper:
                 self._note(name, to_s)
 
     def _work_out(self, table: Table, begin: int, width: int, numbers: Sequence[int]) -> None:
-        """Computes rows of these rooms from the table below."""
         piece = [Piece(_below(table), begin, begin + width)]
         merged = ", ".join(f"{column.merge}({column.name})" for column in KEPT.values())
         for start in range(0, len(numbers), ROOMS_AT_ONCE):
@@ -316,7 +301,6 @@ class Keeper:
             self._breathe()
 
     def _histograms(self, piece: Sequence[Piece], where: str) -> dict[int, tuple[bytes, ...]]:
-        """Merged histograms by room."""
         filled = f"{where} AND ({' OR '.join(f'{name}_count > 0' for name in TIMES)})"
         sums: dict[int, tuple[histogram.HistogramCounts, ...]] = {}
         for _, number, *packed in self._engine.read(pieces_text(piece, TIMES, filled)):
@@ -326,7 +310,7 @@ class Keeper:
         return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
 
     def _forget(self, now_s: int) -> None:
-        """Deletes rows past their retention, in whole hours to rarely have anything to do."""
+        """In whole hours, to rarely have anything to do."""
         begin = now_s // HOUR_S * HOUR_S
         if self._facts.get("forgot_at", 0) >= begin:
             return
@@ -344,7 +328,7 @@ class Keeper:
             self._note("forgot_at", begin)
 
     def _delete_before(self, table: Table, oldest_s: int) -> bool:
-        """Whether there was anything to delete; asked first, because ClickHouse deletes slowly."""
+        """Asked first, because ClickHouse deletes slowly."""
         found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
         if found:
             self._engine.delete(table, f"t < {oldest_s}")
@@ -352,7 +336,6 @@ class Keeper:
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[None]:
-        """Restores what it knows when the change fails."""
         facts, numbers, places = dict(self._facts), dict(self._numbers), dict(self._places)
         try:
             with self._engine.change():
@@ -379,7 +362,6 @@ class Keeper:
         return answer(self._engine, question, dict(self._numbers), self.tables_state(), timeout_s)
 
     def tables_state(self) -> Known:
-        """The bounds within which the tables are complete."""
         facts = self._facts
         return Known(
             facts.get("hours_to", 0),
@@ -390,7 +372,7 @@ class Keeper:
 
 
 def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
-    """Only hours (or days) with rows; after a long stop most have none."""
+    """After a long stop most hours have no rows."""
     return (
         f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} "  # noqa: S608
         f"WHERE t >= {begin} AND t < {end} ORDER BY begun"

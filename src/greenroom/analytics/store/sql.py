@@ -1,7 +1,5 @@
-"""The SQL of a question: whole-number arithmetic that DuckDB and ClickHouse both read.
-
-No client text gets in here: dimensions and metrics come from tables, times and room numbers are
-integers.
+"""The SQL of a question: whole-number arithmetic that DuckDB and ClickHouse both read. No client
+text gets in here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +17,6 @@ from greenroom.analytics.question import (
 )
 
 Numbers = Mapping[str, int]
-"""Room id -> number in the tables."""
 
 NOTHING, EVERYTHING = "1 = 0", "1 = 1"
 
@@ -63,7 +60,6 @@ def _comparison(found: DimensionFilter, numbers: Numbers) -> str:
 
 
 def pieces_text(pieces: Sequence[Piece], columns: Iterable[str], where: str) -> str:
-    """All matching rows of the tables that have them, under the names of the kept columns."""
     names = list(columns)
     return " UNION ALL ".join(_piece(piece, names, where) for piece in pieces)
 
@@ -82,8 +78,6 @@ def _piece(piece: Piece, columns: Sequence[str], where: str) -> str:
 
 
 class Grouped:
-    """The columns and SQL of a grouped question. The number of minutes is always included."""
-
     def __init__(self, question: Question) -> None:
         self.question = question
         self.columns = list(dict.fromkeys(self._needed()))
@@ -98,7 +92,6 @@ class Grouped:
                 yield from _columns(METRICS[order.name].aggregates[order.aggregate])
 
     def text(self, pieces: Sequence[Piece], where: str) -> str:
-        """Rows of the dimensions, then `columns` merged."""
         question = self.question
         keys = [bucket(name) for name in question.dimensions]
         merged = [f"{KEPT[name].merge}({name})" for name in self.columns]
@@ -116,7 +109,7 @@ class Grouped:
     def histograms_text(
         self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
     ) -> str:
-        """Dimensions and these histograms for each table row with values; at most `limit` rows."""
+        """At most `limit` rows."""
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
         rows = pieces_text(pieces, names, f"{where} AND ({filled})")
@@ -147,8 +140,6 @@ def _order(order: Order) -> str:
 
 
 class Raw:
-    """The SQL of a raw question: one row for each room and minute of the minute table."""
-
     def __init__(self, question: Question) -> None:
         self.question = question
         self.columns = list(
@@ -158,7 +149,6 @@ class Raw:
         )
 
     def text(self, pieces: Sequence[Piece], where: str) -> str:
-        """Rows of t, room, and `columns`."""
         question = self.question
         spans = (
             " OR ".join(f"(t >= {piece.start_s} AND t < {piece.end_s})" for piece in pieces)

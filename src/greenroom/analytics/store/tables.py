@@ -1,8 +1,5 @@
-"""The tables of both engines, and the numbered upgrades between versions.
-
-`parts` has every message for as long as it may come again, `minutes` the merge of the parts of each
-minute and room, `hours` and `days` the merge of those. Times are Unix seconds of the begin; rooms
-are numbers from `rooms`.
+"""The tables of both engines, and the upgrades between versions. `parts` has every message for as
+long as it may come again. Times are Unix seconds of the begin; rooms are numbers from `rooms`.
 """
 
 from typing import NamedTuple
@@ -12,8 +9,6 @@ from greenroom.analytics.outcomes import OUTCOMES
 
 
 class Column(NamedTuple):
-    """`kind`: integer, text or bytes."""
-
     name: str
     kind: str = "integer"
     nullable: bool = False
@@ -51,7 +46,6 @@ ROOMS = Table(
     ("number",),
 )
 FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
-"""The version of the tables, and up to when hours and days are complete."""
 
 TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
 
@@ -64,4 +58,3 @@ NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {
     }
     for version in range(2, VERSION + 1)
 }
-"""Version -> added columns by table."""

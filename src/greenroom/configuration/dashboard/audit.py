@@ -1,7 +1,3 @@
-"""The audit log: who changed what and when, newest first, each change with the values before and
-after.
-"""
-
 import json
 from typing import Any, NamedTuple
 
@@ -13,18 +9,16 @@ from greenroom.web.pages.routing import view
 
 PER_PAGE = 50
 VALUE_SHOWN = 2_000
-"""Characters of one value."""
 
 
 class AuditLine(NamedTuple):
-    """(field, before, after) of what differs, each as text or None."""
+    """(field, before, after), each as text or None."""
 
     entry: AuditEntry
     differing: list[tuple[str, str | None, str | None]]
 
 
 def table(page: PageRequest) -> Response:
-    """`before` is the number of the last entry of the page before."""
     asked = page.query("before")
     before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
     found = page.config.store.audit(PER_PAGE + 1, before)

@@ -35,7 +35,7 @@ OVERRIDES = {
     "disable_session_renewal": ("Fixed session length", bool),
     "queueing_method": ("Queueing method", str),
 }
-"""(label, kind) of the room's settings. Empty: as in the room."""
+"""Empty: as in the room."""
 
 METHODS = (
     ("fifo", "First come, first served"),
@@ -49,10 +49,8 @@ YES_NO = (("true", "Yes"), ("false", "No"))
 def document_of_event(
     form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None
 ) -> Json:
-    """The form as the API wants it. Text that is no moment stays text: the schema reports it.
-
-    An unchanged time is the one of `entry`: a field cannot tell apart the two hours that a clock
-    shows twice in autumn.
+    """Text that is no moment stays text: the schema reports it. An unchanged time is the one of
+    `entry`: a field cannot tell apart the two hours that a clock shows twice in autumn.
     """
     before = flat(events.show(entry)) if entry else {}
     shown = shown_values(before, zone)
@@ -102,8 +100,6 @@ class EventFields(NamedTuple):
 
 
 def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFields:
-    """Empty overrides show the room's value."""
-
     def told(name: str) -> str:
         rule = next(one.rule for one in events.EVENT.fields if one.name == name)
         return rule.help[:1].upper() + rule.help[1:] + "."
@@ -185,9 +181,7 @@ def _field(
 
 
 class OverrideLine(NamedTuple):
-    """One line of the review: the room's value, and that during the event; `own` when the event
-    overrides it.
-    """
+    """`own` when the event overrides the room."""
 
     label: str
     room: Any

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 ENTRIES_MAX = 3
-"""Events named on one day; of the others their number is shown."""
 
 FIRST_YEAR, LAST_YEAR = 1971, 9998
 
@@ -15,7 +14,7 @@ LAST_MS = 253_370_764_800_000
 
 
 class MonthEvent(NamedTuple):
-    """From the start of its pre-queue to its end, in Unix ms."""
+    """From the start of its pre-queue, in Unix ms."""
 
     name: str
     room: str
@@ -26,8 +25,6 @@ class MonthEvent(NamedTuple):
 
 
 class MonthDay(NamedTuple):
-    """`more`: number of events that are not named."""
-
     at: date
     in_month: bool
     today: bool
@@ -36,9 +33,7 @@ class MonthDay(NamedTuple):
 
 
 class EventMonth(NamedTuple):
-    """One month in whole weeks, Monday to Sunday. `before` and `after` name its neighbours; empty:
-    none.
-    """
+    """Whole weeks, Monday to Sunday."""
 
     title: str
     weeks: Sequence[Sequence[MonthDay]]

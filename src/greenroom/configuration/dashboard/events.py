@@ -32,11 +32,9 @@ EVENTS = "/zones/{zone_id}/rooms/{room_id}/events"
 ONE = f"{EVENTS}/{{event_id}}"
 DAY_MS = 86_400_000
 LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
-"""Days before today, and days altogether, of the timeline."""
 
 ROWS_MAX = 200
 LINES_MAX = 30
-"""Events in the list, rooms in the timeline: the next ones first."""
 
 
 class EventRow(NamedTuple):
@@ -112,7 +110,6 @@ def _in_month(row: EventRow) -> MonthEvent:
 
 
 def _order(row: EventRow, now_ms: int) -> tuple[int, int]:
-    """Current ones first, then the next, then past ones, newest first."""
     event = row.entry.record
     over = event.event_end_ms <= now_ms
     return (
@@ -142,7 +139,6 @@ def _timeline(rows: list[EventRow], now_ms: int) -> list[tuple[Entry[Room], list
 
 
 def _ticks(now_ms: int, zone: str) -> list[tuple[int, str]]:
-    """(place, day) of every seventh day."""
     return [
         (_place(at, now_ms), f"{day_of(at, zone):%-d %b}")
         for at in (now_ms + (day - LINE_DAYS_BEFORE) * DAY_MS for day in range(0, LINE_DAYS, 7))
@@ -168,7 +164,6 @@ def edit(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    """Shows the checked form for review; creates the event when it was reviewed."""
     document = document_of_event(page.form, _zone(page))
     return _checked(page, document, events.create(page.zone.id, page.room.id, document), None)
 
@@ -203,7 +198,7 @@ def _checked(
 
 
 def _unanswered(plan: Any) -> Any:
-    """The plan without its answer, which would look for an event that is not written."""
+    """The answer would look for an event that is not written."""
 
     def planned(known: Any, at: Any) -> Any:
         return plan(known, at)._replace(answer=lambda _known: None)

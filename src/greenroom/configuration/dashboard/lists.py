@@ -22,7 +22,6 @@ EXAMPLES = {
 PER_PAGE = 100
 
 _done = Operations()
-"""No page reads what the API keeps of changes."""
 
 _catalogue = Catalogue()
 
@@ -53,7 +52,6 @@ def show(page: PageRequest) -> Response:
 
 
 def put(page: PageRequest) -> Response:
-    """Adds or replaces the pasted items, or removes one: what the button says."""
     entry = lists.list_of(page.known, page.path("list_id"))
     item_id, text = page.field("remove"), page.field("items")
     try:
@@ -72,14 +70,13 @@ def put(page: PageRequest) -> Response:
 
 
 def remove(page: PageRequest) -> Response:
-    """Refused while a rule refers to the list."""
     entry = lists.list_of(page.known, page.path("list_id"))
     page.change(unchanged_since("list", entry.id, page.field("revision"), lists.delete(entry.id)))
     return page.redirect("/lists", notice="removed")
 
 
 def _item(kind: str, line: str) -> Any:
-    """`value # comment` as the API wants it. What is no number stays text: the schema reports it."""
+    """What is no number stays text: the schema reports it."""
     value, _, comment = (part.strip() for part in line.partition("#"))
     shown: Any = {"url_hostname": value} if kind == "hostname" else value
     if kind == "asn" and value.isascii() and value.isdigit() and len(value) < 11:

@@ -11,13 +11,10 @@ from greenroom.web.pages.parts import PagePart
 from greenroom.web.pages.request import PageRequest
 
 FRESH_MS = 500
-"""Shared by several requests: the state of 1,000 rooms costs some milliseconds of the event loop.
-"""
+"""The state of 1,000 rooms costs milliseconds of the event loop."""
 
 
 class LiveState:
-    """Reads the state at most twice a second. Call it inside the event loop."""
-
     def __init__(self, observed: Observed, now_ms: Callable[[], int]) -> None:
         self._observed = observed
         self._now_ms = now_ms
@@ -37,7 +34,7 @@ ORIGIN_PROBLEMS = PagePart[OriginProblems]("origin problems")
 
 
 def process_state(page: PageRequest) -> ProcessState:
-    """At most half a second old. Only in functions that run in a thread."""
+    """Only in functions that run in a thread."""
     return from_thread.run_sync(page.parts[LIVE].look)[0]
 
 

@@ -1,8 +1,5 @@
-"""Rules as rows: groups of conditions, written as an expression, and read back where that is
-possible.
-
-All conditions of a group have to hold (`and`), and one group (`or`). Any other expression
-(functions, `xor`, other fields) has no rows, and is edited as text.
+"""Rules as rows: all conditions of a group have to hold (`and`), and one group (`or`). Any other
+expression is edited as text.
 """
 
 import re
@@ -36,13 +33,10 @@ from greenroom.rules.syntax import (
 )
 
 ROWS_MAX, GROUPS_MAX, VALUES_MAX = 30, 10, 200
-"""Per group, rule and condition: an expression has 4,096 characters at most."""
 
 
 class ConditionRow(NamedTuple):
-    """`key` is the name of a header, cookie or query argument; several values are on lines of their
-    own.
-    """
+    """Several values are on lines of their own."""
 
     field: str
     operator: str
@@ -69,14 +63,9 @@ ROW_FIELDS: dict[str, str] = {
     "cf.client.bot": "Verified crawler",
     "ssl": "Encrypted connection",
 }
-"""Field -> label."""
 
 
 class RowOperator(NamedTuple):
-    """One operator of rows: its label, the kinds of fields that it fits, and whether it takes
-    several values.
-    """
-
     label: str
     kinds: tuple[ValueKind, ...]
     several: bool = False
@@ -101,7 +90,6 @@ ROW_OPERATORS: dict[str, RowOperator] = {
     "true": RowOperator("yes", (BOOLEAN,), takes_value=False),
     "false": RowOperator("no", (BOOLEAN,), takes_value=False),
 }
-"""By the word that forms send."""
 
 _LITERALS = {
     IP: re.compile(r"[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?"),
@@ -112,7 +100,6 @@ _PREFIXES = ("starts_with", "ends_with")
 
 
 def kind_of_field(field: str) -> ValueKind:
-    """Raises KeyError for a field that rows do not offer."""
     if field not in ROW_FIELDS:
         raise KeyError(field)
     return FIELDS[field].kind
@@ -127,7 +114,6 @@ def operators_of(field: str) -> list[str]:
 
 
 def row_problem(row: ConditionRow) -> str:
-    """Returns what keeps a row from being written, or empty."""
     if row.field not in ROW_FIELDS:
         return f"{row.field[:100]!r} is not a field that conditions offer"
     label, operator = ROW_FIELDS[row.field], ROW_OPERATORS.get(row.operator)
@@ -213,7 +199,6 @@ def _literal(field: str, value: str) -> str:
 
 
 def rows_of(expression: str) -> list[list[ConditionRow]] | None:
-    """None: malformed, or not expressible as rows."""
     try:
         parsed = parse(expression)
     except RuleRefused:

@@ -1,7 +1,3 @@
-"""Bypass rules of a room: their order, a form with conditions as rows, and a request to try them
-with.
-"""
-
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -60,12 +56,10 @@ def new(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    """Saves, writes the expression from the rows, or adds and drops rows: what the button says."""
     return _sent(page, lambda document: rules.append(page.zone.id, page.room.id, document))
 
 
 def edit(page: PageRequest) -> Response:
-    """With its conditions as rows where that is possible."""
     rule = _rule(page)
     values = {
         "expression": rule.expression,
@@ -83,7 +77,6 @@ def save(page: PageRequest) -> Response:
 
 
 def change_one(page: PageRequest) -> Response:
-    """Moves a rule, switches it on or off, or removes it."""
     found = _rules(page)
     place = found.index(_rule(page))
     rule, step = found[place], page.field("step")
@@ -125,7 +118,6 @@ def check(page: PageRequest) -> Response:
 
 
 async def try_out(page: PageRequest) -> Response:
-    """Which rule lets the described request by."""
     room = page.room.record
     headers = page.query("headers")
     asked = {
@@ -166,7 +158,6 @@ async def try_out(page: PageRequest) -> Response:
 
 
 def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
-    """Hides from a person of single zones the rooms of other zones, and the lists of all zones."""
     room = page.known.rooms.get(found.room_id)
     bare = Explanation(found.method, found.url, found.client, "depends", "", "")
     if room is None or not page.person.sees(room.parent):
@@ -188,7 +179,6 @@ def _within_walls(page: PageRequest, found: Explanation) -> Explanation:
 
 
 def _place(page: PageRequest, last: int) -> int:
-    """1 to `last`."""
     text = page.field("place")
     return (
         min(max(1, int(text)), last)
@@ -219,7 +209,6 @@ def _revision(page: PageRequest) -> str:
 
 
 def _groups(page: PageRequest) -> list[list[ConditionRow]]:
-    """From `field-GROUP-ROW` and so on."""
     cells: dict[tuple[int, int], dict[str, str]] = {}
     for name in page.form:
         found = _NUMBERED.fullmatch(name)
@@ -298,7 +287,6 @@ def _form(
     wrong: Sequence[str] = (),
     status: int = 200,
 ) -> Response:
-    """`groups` None: this expression has no rows."""
     expression_faults = faults.take("expression")
     fields = [
         (name, label, operators_of(name), "named" in label) for name, label in ROW_FIELDS.items()

@@ -1,7 +1,5 @@
-"""Takes the last change of a person back, through the use case that makes such a change.
-
-The audit log has the former values. A change can be undone while it is young, its result is
-unchanged, and its kind is in UNDO_KINDS. The undo is a change with its own audit entry.
+"""Takes the last change of a person back, through the use case that makes such a change: while it
+is young, its result is unchanged, and its kind is in UNDO_KINDS.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,10 +40,8 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 UNDO_MS = 30 * 60_000
 
 LOOKED_AT = 20
-"""Audit entries searched on pages that always offer undo."""
 
 ENTRIES_MAX = 500
-"""Entries of one write that can be taken back, such as pasted list items."""
 
 IDENTITY = frozenset(
     {
@@ -57,7 +53,7 @@ IDENTITY = frozenset(
         "cookie_attributes",
     }
 )
-"""Visitors are known by these fields of a room, so they are not taken back in passing."""
+"""Visitors are known by these fields."""
 
 NOTICES_WITH_UNDO = ("saved", "created", "removed")
 
@@ -67,12 +63,11 @@ _no_operations = Operations()
 
 
 class LastChange(NamedTuple):
-    """`entries` are those of one write, newest first."""
+    """Entries of one write, newest first."""
 
     entries: Sequence[AuditEntry]
     plan: ConfigChange
     path: str
-    """Where its result is seen."""
 
     @property
     def number(self) -> str:
@@ -80,7 +75,6 @@ class LastChange(NamedTuple):
 
     @property
     def said(self) -> list[tuple[str, Any, Any]]:
-        """(field, now, then) of a changed record."""
         before, after = self.entries[0].before or {}, self.entries[0].after or {}
         return [
             (name, after.get(name), value)
@@ -122,9 +116,7 @@ def last_change(
 
 
 def number_of_change(service: ConfigService, person: Person, notice: str, since: int) -> str:
-    """The number of what was changed after revision `since`, for the next page; empty: it cannot be
-    undone.
-    """
+    """Empty: it cannot be undone."""
     if notice not in NOTICES_WITH_UNDO or not person.may(Role.OPERATOR):
         return ""
     found = last_change(service, service.store.read(), person)
@@ -139,7 +131,6 @@ def offered(page: Any) -> LastChange | None:
 
 
 def _is_cut(one: AuditEntry) -> bool:
-    """Whether the log kept only the size of a value."""
     values = [*(one.before or {}).values(), *(one.after or {}).values()]
     return any(
         isinstance(value, Mapping) and value.keys() == {"bytes", "sha256"} for value in values
@@ -154,8 +145,6 @@ def _as_left(known: Configuration, one: AuditEntry) -> bool:
 
 
 def _when_as_left(written: Sequence[AuditEntry], plan: ConfigChange) -> ConfigChange:
-    """Refuses the plan when anything was changed since."""
-
     def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
         if not all(_as_left(known, one) for one in written):
             raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))
@@ -165,7 +154,6 @@ def _when_as_left(written: Sequence[AuditEntry], plan: ConfigChange) -> ConfigCh
 
 
 WayBack = tuple[ConfigChange, str] | None
-"""The change that takes it back, and the page where that is seen."""
 
 
 def _room_before(known: Configuration, person: Person, written: Sequence[AuditEntry]) -> WayBack:
@@ -264,11 +252,10 @@ UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]],
     "list": _list_before,
     "list_item": _items_before,
 }
-"""Kind of record -> its undo. Removed rooms, zones and lists are not brought back."""
+"""Removed rooms, zones and lists are not brought back."""
 
 
 def undo(page: PageRequest) -> Response:
-    """Refused unless it still is this person's last change and nothing was changed since."""
     found = last_change(page.config, page.known, page.person)
     if found is None or found.number != page.field("number"):
         raise Refused(ApiFault(Code.CHANGED_MEANWHILE, GONE))

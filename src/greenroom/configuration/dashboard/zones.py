@@ -61,7 +61,6 @@ def new(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    """Goes on to the zone's first room."""
     document = document_of(zones.ZONE, LABELS, page.form)
     try:
         made = page.change(zones.create(document, page.parts[ORIGIN_PROBLEMS]))

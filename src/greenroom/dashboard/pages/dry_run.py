@@ -1,5 +1,3 @@
-"""Dry run: what this room would do with an expected crowd, under its own limits and under others."""
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -21,7 +19,6 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
 LIMITS = ("total_active_users", "new_users_per_minute")
 SIMULATED = (*LIMITS, "session_duration", "disable_session_renewal", "queueing_method")
-"""Settings of a room that affect a simulated crowd."""
 
 CURVES = (
     ("rush", "Most at the beginning, as when a sale opens"),
@@ -69,16 +66,12 @@ NUMBERS: Mapping[str, NumberField] = {
         "Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."
     ),
 }
-"""The two limits are those to compare with, and may be empty; early_percent is for events with a
-pre-queue.
-"""
 
 ROWS_MAX = 100_000
-"""Characters of a table of arrivals: a row per second of a day is longer."""
 
 CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
 EARLY_MAX_S = 6 * 3_600.0
-"""Simulated part of a pre-queue: no visitor is admitted meanwhile, and all of them retry."""
+"""No visitor is admitted meanwhile, and all of them retry."""
 
 LINE_HIGH, LINE_WIDE = 160, 600
 
@@ -133,7 +126,7 @@ def result(page: PageRequest) -> Response:
 
 
 def _wanted(page: PageRequest) -> dict[str, Any]:
-    """The form as a DryRunRequest. Raises Refused with every fault."""
+    """Raises Refused with every fault."""
     faults: list[ApiFault] = []
     numbers = {name: _number(page, name, faults) for name in NUMBERS}
     rows, curve = page.field("rows").strip(), page.field("curve") or CURVES[0][0]
@@ -190,7 +183,6 @@ def _before_start(page: PageRequest, early_percent: int) -> dict[str, Any]:
 
 
 def _early_s(page: PageRequest) -> float:
-    """Simulated part of the pre-queue; 0 without one."""
     event = _event(page)
     return (
         min(EARLY_MAX_S, (event.record.event_start_ms - event.record.opens_ms) / 1000)
@@ -221,7 +213,6 @@ def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
 
 
 def _event(page: PageRequest) -> Entry[Event] | None:
-    """None: the settings of the room."""
     event = page.known.events.get(page.query("event") or page.field("event"))
     return event if event is not None and event.parent == page.room.id else None
 
@@ -273,22 +264,18 @@ def _field(page: PageRequest, name: str, asked: NumberField, faults: Faults) -> 
 
 
 def _start_at(run: DryRunState) -> int:
-    """Where in the chart the event starts; 0 without a pre-queue."""
     results = run.results or []
     longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
     return round(LINE_WIDE * max((one["prequeue_s"] for one in results), default=0) / longest)
 
 
 class DrawnLine(NamedTuple):
-    """Points of an SVG polyline."""
-
     label: str
     tone: str
     points: str
 
 
 def _lines(run: DryRunState) -> list[DrawnLine]:
-    """All in the same scale."""
     results = run.results or []
     longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
     highest = max((row[2] for one in results for row in one["series"]), default=0) or 1

@@ -18,7 +18,6 @@ def table(page: PageRequest) -> Response:
 
 
 def rotate(page: PageRequest) -> Response:
-    """Loses nothing: older keys open tickets until the last one has been sealed again."""
     keys = _keys(page)
     if not page.field("sure"):
         return _shown(page, problems=["confirm that you want a new key"], status=400)

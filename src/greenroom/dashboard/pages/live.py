@@ -18,7 +18,6 @@ from greenroom.web.pages.routing import view
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 TABLE_MINUTES = 5
-"""Minutes in one row of the table of the last hour."""
 
 
 def show(page: PageRequest) -> Response:
@@ -50,7 +49,6 @@ def show(page: PageRequest) -> Response:
 
 
 def load(value: int, limit: int) -> str:
-    """The class of a bar: over its limit, at it, or below."""
     return "over" if value > limit else "full" if value >= limit else ""
 
 
@@ -62,7 +60,7 @@ def _offered(page: PageRequest) -> list[LiveAction]:
 
 
 def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
-    """Steps of five minutes, newest first: maxima, and sums of what is counted."""
+    """Five minutes, newest first: maxima, and sums of what is counted."""
     found: dict[int, list[LiveMinute]] = {}
     for one in minutes:
         found.setdefault(one.start_s // (TABLE_MINUTES * MINUTE_S), []).append(one)
@@ -90,7 +88,6 @@ def _together(start_s: int, group: Sequence[LiveMinute]) -> LiveMinute:
 
 
 async def stream(page: PageRequest) -> Response:
-    """Server-sent events: the last hour, then one message each second."""
     room = page.room
     if "text/event-stream" not in page.request.headers.get("accept", ""):
         return PlainTextResponse("this address is for the EventSource of the live page\n", 406)

@@ -42,7 +42,6 @@ UNDO_LABELS = {
 
 
 def fits(one: LiveAction, live: RoomView, entry: Entry[Room]) -> bool:
-    """Whether this can be done now."""
     if one.name in ("suspend", "resume"):
         return (
             not entry.read_only
@@ -57,7 +56,6 @@ def ask(page: PageRequest) -> Response:
 
 
 def do(page: PageRequest) -> Response:
-    """For the limits shows first what they would change."""
     one, entry = _wanted(page), page.room
     live = configured_live(page)
     try:
@@ -88,14 +86,14 @@ def do(page: PageRequest) -> Response:
 
 
 def configured_live(page: PageRequest) -> RoomView:
-    """With the settings of the newest configuration: gateways follow it a moment later."""
+    """Gateways follow the newest configuration a moment later."""
     live = room_live(page.known, page.room, room_state(page, page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return replace(live, now=configured.now)
 
 
 def own_limits(page: PageRequest, live: RoomView) -> RoomView:
-    """Without what is let in for a minute: that is not what a change of the limits replaces."""
+    """What is let in for a minute is not what a change of the limits replaces."""
     room = live.now.room
     if page.now_ms >= room.let_in_until_ms:
         return live
@@ -112,7 +110,6 @@ def _wanted(page: PageRequest) -> LiveAction:
 
 
 def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, str, ConfigChange]:
-    """Returns kind and id of what changes, and the change."""
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
     if one.plan is not None:
@@ -129,7 +126,6 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, s
 
 
 def _event_of(one: LiveAction, live: RoomView) -> Event | None:
-    """None: the action changes the room."""
     event = live.now.event
     if event is None or one.on_event:
         return event
@@ -248,9 +244,6 @@ def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ..
 
 
 def undo_of(page: PageRequest) -> LastChange | None:
-    """None when the last change of this room or its events is another person's, too old or of
-    another kind.
-    """
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
     found = last_change(page.config, page.known, page.person, of=ids, most=LOOKED_AT)
     return (

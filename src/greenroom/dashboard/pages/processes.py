@@ -1,7 +1,3 @@
-"""What is wrong with the configuration, and how the processes, the store and the data centers are
-doing.
-"""
-
 from typing import NamedTuple
 
 import structlog
@@ -21,17 +17,12 @@ log = structlog.get_logger("greenroom.dashboard")
 
 
 class ConfigProblem(NamedTuple):
-    """One thing that keeps a configuration from being used: where it is written, the field, and
-    what is wrong.
-    """
-
     source: str
     pointer: str
     reason: str
 
 
 def problems(page: PageRequest) -> Response:
-    """Everything that keeps the newest configuration from running."""
     state = process_state(page)
     found = [
         ConfigProblem(
@@ -62,7 +53,6 @@ def processes(page: PageRequest) -> Response:
 
 
 def ask(page: PageRequest) -> Response:
-    """What giving up this data center frees, and the button for it."""
     return _asked(page, Faults())
 
 

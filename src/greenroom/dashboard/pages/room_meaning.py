@@ -26,23 +26,20 @@ SIMULATED = (
 )
 FLAGS = ("disable_session_renewal", "queue_all", "suspended")
 MEANS = (*SIMULATED, "queue_all", "suspended")
-"""Settings that the sentences are about."""
 
 
 class ExampleLine(NamedTuple):
-    """`again` is the address to poll while the example is being simulated, else empty."""
+    """`again`: the address to poll while the example is simulated, else empty."""
 
     text: str
     again: str = ""
 
 
 def sentences(room: Mapping[str, Any]) -> list[str]:
-    """Without the example."""
     return meaning(room, grouped)
 
 
 def example_of(page: PageRequest, room: Mapping[str, Any]) -> ExampleLine | None:
-    """None where no visitor waits for others."""
     dry_runs = page.part(DRY_RUNS)
     if not has_example(room) or dry_runs is None:
         return None
@@ -81,7 +78,6 @@ def example(page: PageRequest) -> Response:
 
 
 def _asked(page: PageRequest) -> dict[str, Any] | None:
-    """The query's settings with defaults; None when they are not possible."""
     query = page.request.query_params
     sent = {name: [page.query(name)] for name in MEANS if name in query}
     room = {one.name: one.default for one in rooms.ROOM.fields if one.name in MEANS} | flat(

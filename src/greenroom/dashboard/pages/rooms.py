@@ -1,5 +1,3 @@
-"""The table of rooms, and making, changing and removing one."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -42,7 +40,6 @@ SORTS = {
     "waiting": "most waiting first",
     "active": "most active first",
 }
-"""Orders of the table; the first is the default."""
 
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"
 
@@ -62,8 +59,6 @@ DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path"
 
 
 class RoomTableRow(NamedTuple):
-    """One line of the table."""
-
     entry: Entry[Room]
     zone: Zone
     live: RoomView
@@ -151,7 +146,7 @@ def show(page: PageRequest) -> Response:
 
 
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
-    """Labels of changed settings, and of those at their default: the page folds the second ones."""
+    """The page folds those at their default."""
     present = [name for name in LABELS if name in shown]
     kept = [name for name in present if _is_default(name, shown[name])]
     return {
@@ -170,7 +165,6 @@ def _is_default(name: str, value: Any) -> bool:
 
 
 def worded(shown: Mapping[str, Any]) -> Json:
-    """With labels of choices and units of numbers."""
     return {name: _worded(name, value) for name, value in shown.items()}
 
 
@@ -192,7 +186,6 @@ def new(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    """Shows the checked form for review; creates the room when it was reviewed."""
     document = _document(page)
     plan = rooms.create(page.zone.id, document, page.person.sees)
     try:
@@ -232,8 +225,6 @@ def save(page: PageRequest) -> Response:
 
 
 def _answering(plan: Any) -> Any:
-    """The plan, answering with what the room would become."""
-
     def planned(known: Any, at: Any) -> Any:
         change = plan(known, at)
         record, zone_id = change.changes[0].record, change.changes[0].parent
@@ -244,7 +235,6 @@ def _answering(plan: Any) -> Any:
 
 
 def ask_removal(page: PageRequest) -> Response:
-    """The name has to be typed."""
     return page.render(
         "room_remove.html",
         entry=page.room,
@@ -318,7 +308,6 @@ def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
 
 
 def _line(item: Any) -> str:
-    """One entry of a list, as it is written on its line."""
     if isinstance(item, Route):
         return f"{item.host}{item.path}"
     return item if isinstance(item, str) else f"{item['host']}{item['path']}"

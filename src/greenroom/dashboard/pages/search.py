@@ -21,7 +21,6 @@ from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 
 FOUND_MAX = 50
-"""Results of each kind."""
 
 
 class SearchResult(NamedTuple):
@@ -30,11 +29,9 @@ class SearchResult(NamedTuple):
     path: str
     more: str = ""
     anchor: str = ""
-    """With `#`."""
 
 
 def search(page: PageRequest) -> Response:
-    """Opens the only result at once."""
     text = page.query("q").strip().lower()
     found = [one for look in LOOKS for one in islice(look(page, text), FOUND_MAX)] if text else []
     found = found or list(islice(_mentions(text), FOUND_MAX if text else 0))
@@ -96,7 +93,6 @@ def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    """They lead to the only room, or to the table."""
     rooms = list(islice(page.person.rooms(page.known), 2))
     path = (
         f"{_path(rooms[0])}/edit"
@@ -143,7 +139,7 @@ LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
     _pages,
     _documents,
 )
-"""In the order of results; each filters what the person may see."""
+"""Each filters what the person may see."""
 
 
 PAGES = (view("/search", search, filtered=True),)

@@ -17,7 +17,6 @@ def show(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """Ignores what is not offered."""
     answer = page.redirect(safe_path(page.field("next") or "/settings"))
     for cookie, field, offered in (
         (THEME_COOKIE, "theme", set(THEMES)),

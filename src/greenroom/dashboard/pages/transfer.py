@@ -19,7 +19,6 @@ def show(page: PageRequest) -> Response:
 
 
 def export(page: PageRequest) -> Response:
-    """Without secrets."""
     body = json.dumps(exported(page.known), indent=2, ensure_ascii=False) + "\n"
     return Response(
         body,
@@ -29,9 +28,7 @@ def export(page: PageRequest) -> Response:
 
 
 def take(page: PageRequest) -> Response:
-    """Shows what a document would change; applies it after review, unless the configuration has
-    changed meanwhile.
-    """
+    """Applied after review, unless the configuration has changed meanwhile."""
     text = page.field("document")
     try:
         plan = make_true(_read(text), page.parts[ORIGIN_PROBLEMS])

@@ -1,7 +1,3 @@
-"""The waiting page of a room: its theme, messages and template, and previews of it in every state
-before it is saved.
-"""
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -39,7 +35,6 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
 START_STATE = "fifo"
 FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
-"""For a frame of the dashboard, and nowhere else."""
 
 
 def show(page: PageRequest) -> Response:
@@ -47,7 +42,6 @@ def show(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    """Saves, or puts an example into the template: what the button says."""
     room, address = page.room, page.field("logo_url").strip()
     try:
         fetch_logo = page.part(FETCH_LOGO)
@@ -74,7 +68,6 @@ def save(page: PageRequest) -> Response:
 
 
 def preview(page: PageRequest) -> Response:
-    """Saves nothing."""
     document = _document(page)
     branding = document[EXTENSION]["branding"]
     if branding["accent_color"] and not shades(branding["accent_color"]):
@@ -102,7 +95,6 @@ def visitor(page: PageRequest) -> Response:
 
 
 def check(page: PageRequest) -> Response:
-    """For the form's script: the template's problems by line, and how the colour will be shown."""
     _ = page.room  # 404 where there is none
     faults = [
         {"line": one.line or 1, "message": one.reason}
@@ -125,8 +117,6 @@ def _document(page: PageRequest, logo: str = "") -> Json:
 
 
 def _becoming(plan: ConfigChange) -> ConfigChange:
-    """The plan, answering with the room that it would make."""
-
     def planned(known: Any, at: Any) -> Any:
         change = plan(known, at)
         put: Any = change.changes[0]
@@ -194,7 +184,7 @@ def _form(
 
 
 def _uploaded(room: Room, logo: str, wrong: tuple[str, ...]) -> str:
-    """A logo that was sent and not saved: another field was wrong. The form sends it again."""
+    """Another field was wrong: the form sends the logo again."""
     return logo if logo != room.branding.logo and not wrong else ""
 
 

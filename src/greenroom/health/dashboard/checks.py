@@ -62,7 +62,6 @@ PART_LABELS: Mapping[str, str] = {
     "follow_redirects": "Follow redirects",
     "allow_insecure": "Accept any certificate",
 }
-"""Fields of `http_config`; a TCP check has only the port."""
 
 FIELD_HELP: Mapping[str, str] = {
     "name": "A short name for you and your colleagues.",
@@ -213,7 +212,6 @@ def _saved(
 
 
 def _beside(fault: ApiFault) -> ApiFault:
-    """A fault inside a part belongs to the form's field of that name."""
     part, _, name = fault.pointer.strip("/").partition("/")
     if part not in ("http_config", "tcp_config") or not name:
         return fault

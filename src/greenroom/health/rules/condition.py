@@ -1,9 +1,6 @@
-"""The state of one check over time, and which changes raise an alert.
-
-A verdict that is undecided for a moment (the second of two agents has not probed yet) changes
-nothing; one that stays undecided makes the status unknown, which raises no alert. An incident opens
-with the first unhealthy verdict and ends with the next healthy one, whatever lies between, so every
-start has its end under one correlation id.
+"""The state of one check over time. An undecided verdict changes nothing; one that stays undecided
+makes the status unknown, which raises no alert. An incident opens with the first unhealthy verdict
+and ends with the next healthy one, under one correlation id.
 """
 
 import hashlib
@@ -20,12 +17,9 @@ from greenroom.health.rules.votes import (
 from greenroom.model.health_check import HealthCheck
 
 NO_FAILURES = "No failures"
-"""The published reason of a recovery."""
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Kept over restarts. Times are Unix milliseconds, 0 for never."""
-
     status: str = UNKNOWN
     since_ms: int = 0
     reason: str = ""
@@ -37,7 +31,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A change of the decided status. `event`: start, end, or none if healthy from the start."""
+    """`event`: start, end, or none if healthy from the start."""
 
     event: str
     old: str
@@ -47,14 +41,12 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def patience_ms(check: HealthCheck) -> int:
-    """How long verdicts may be undecided: two probes of every agent."""
     return 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
 
 
 def advanced(
     condition: Condition, check: HealthCheck, verdict: HealthVerdict, now_ms: int
 ) -> tuple[Condition, Turn | None]:
-    """The condition after a verdict, and the resulting change."""
     if check.suspended:
         return suspended(condition, now_ms)
     if verdict.status == UNKNOWN:
@@ -112,7 +104,7 @@ def _undecided(condition: Condition, check: HealthCheck, now_ms: int) -> Conditi
 
 
 def suspended(condition: Condition, now_ms: int) -> tuple[Condition, Turn | None]:
-    """The condition of a check that is suspended or removed: an open incident ends."""
+    """An open incident ends."""
     turn = (
         Turn("end", condition.settled, SUSPENDED, condition.incident, now_ms - condition.failed_ms)
         if condition.incident

@@ -15,10 +15,8 @@ class HealthMemory(msgspec.Struct, frozen=True):
 
 
 class HealthBatch(msgspec.Struct, frozen=True):
-    """Written all or nothing. A condition None is removed; `agents` None: unchanged.
-
-    Alerts wait in the store until they are handed on, so the next start hands on what a dead
-    process could not.
+    """All or nothing. A condition None is removed. Alerts wait in the store until they are handed
+    on.
     """
 
     conditions: Mapping[str, Condition | None] = {}
@@ -28,7 +26,7 @@ class HealthBatch(msgspec.Struct, frozen=True):
 
 
 class EventQuestion(msgspec.Struct, frozen=True):
-    """Newest first. Unix ms: `since_ms` is inclusive, `until_ms` exclusive."""
+    """`since_ms` is inclusive, `until_ms` exclusive."""
 
     since_ms: int
     until_ms: int
@@ -49,18 +47,14 @@ class Uptime(msgspec.Struct, frozen=True):
 
 
 class HealthStore(Protocol):
-    """What health checks remember, in a database that several processes may share; one leads.
-
-    All methods block and raise StorageFailed.
-    """
+    """Several processes may share it; one leads. All methods block and raise StorageFailed."""
 
     def load(self) -> HealthMemory: ...
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """All or nothing. Also removes old events."""
+        """Also removes old events."""
 
-    def alerts(self) -> list[tuple[int, Alert]]:
-        """Alerts not yet handed on, oldest first, with their numbers."""
+    def alerts(self) -> list[tuple[int, Alert]]: ...
 
     def handed_on(self, numbers: Sequence[int]) -> None: ...
 
@@ -69,12 +63,10 @@ class HealthStore(Protocol):
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        """(region, scope, reason or empty, number of events) of one check."""
+        """(region, scope, reason or empty, number of events)."""
 
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """By check and day, oldest first."""
+    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]: ...
 
-    def lead(self, holder: str, term_ms: int) -> bool:
-        """Takes or renews the lead for `term_ms`; whether this process leads."""
+    def lead(self, holder: str, term_ms: int) -> bool: ...
 
     def close(self) -> None: ...

@@ -1,9 +1,6 @@
-"""The checks of a room's origin, and whether the room holds new visitors because of them.
-
-A check belongs to a room when it serves the room's host (its Host header or its address), or
-connects to the address and port of the room's origin. One unhealthy check makes the origin
-unhealthy. A room holds at once, until the origin has not been unhealthy for RELEASE_MS, so that an
-origin that flaps does not get a crowd each time it comes back.
+"""The checks of a room's origin: those that serve the room's host, or connect to the address and
+port of its origin. One unhealthy check makes the origin unhealthy. A room holds until the origin
+has not been unhealthy for RELEASE_MS, so that an origin that flaps does not get a crowd each time.
 """
 
 from collections.abc import Iterable
@@ -16,12 +13,9 @@ from greenroom.model.room import Room
 RELEASE_MS = 10_000
 
 HOLD = "hold"
-"""The value of `on_unhealthy_origin` that holds new visitors."""
 
 
 class OriginChecks:
-    """Finds checks by host and address. Leaves out suspended ones."""
-
     def __init__(self, checks: Iterable[HealthCheck]) -> None:
         self._by_host: dict[str, list[str]] = {}
         self._by_address: dict[tuple[str, int], list[str]] = {}
@@ -33,7 +27,6 @@ class OriginChecks:
                 )
 
     def of(self, room: Room, origin: tuple[str, int] | None) -> tuple[str, ...]:
-        """Ids of the room's checks; `origin` is host and port of where its requests go."""
         found: list[str] = []
         for route in room.routes:
             if route.host.startswith("*."):
@@ -51,13 +44,13 @@ class OriginChecks:
 
 
 def origin_status(statuses: Iterable[str]) -> str:
-    """Unhealthy, healthy, unknown, or empty without checks."""
+    """Empty without checks."""
     known = set(statuses)
     return next((status for status in (UNHEALTHY, HEALTHY, UNKNOWN) if status in known), "")
 
 
 class OriginHold(NamedTuple):
-    """Whether a room holds, and since when its origin has not been unhealthy (0: it is)."""
+    """Since when its origin has not been unhealthy (0: it is)."""
 
     held: bool = False
     well_since_ms: int = 0

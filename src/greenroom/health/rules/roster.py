@@ -8,21 +8,16 @@ import msgspec
 from greenroom.model.health_check import REGIONS, HealthCheck
 
 AGENTS_PER_REGION = 3
-"""As published."""
 
 MISSED_REPORTS = 3
-"""Missed reports after which an agent is lost."""
 
 FORGOTTEN_MS = 24 * 3_600_000
 """Until then its region waits for a silent agent, so that a loss cannot shift a majority."""
 
 LOCAL = "local"
-"""The agent inside greenroom itself."""
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """`region` is empty for the agent inside greenroom, unless the operator sets it."""
-
     name: str
     region: str
     heard_ms: int
@@ -46,8 +41,6 @@ def remembered(roster: Roster, now_ms: int) -> dict[str, Agent]:
 
 
 class AgentsByRegion:
-    """Assigns checks for one roster at one moment. Made once for all checks."""
-
     def __init__(self, roster: Roster, now_ms: int) -> None:
         self._now_ms = now_ms
         self._own = roster.get(LOCAL)
@@ -58,11 +51,9 @@ class AgentsByRegion:
         self._known: dict[tuple[str, ...] | None, Mapping[str, tuple[str, ...]]] = {}
 
     def asked(self, check: HealthCheck) -> Mapping[str, tuple[str, ...]]:
-        """Region -> the agents that probe this check. Chosen regions without agents are left out.
-
-        A check without chosen regions is probed by greenroom's own agent, else from the first
-        region with agents. If no chosen region has agents, greenroom's own agent stands for all of
-        them. Empty without any agent.
+        """Chosen regions without agents are left out. Without chosen regions greenroom's own agent
+        probes, else the first region with agents. If no chosen region has agents, greenroom's own
+        agent stands for all.
         """
         if not self._few:
             return self._chosen(check)
@@ -82,7 +73,6 @@ class AgentsByRegion:
 
 
 def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple[str, ...]]:
-    """For a single check."""
     return AgentsByRegion(roster, now_ms).asked(check)
 
 

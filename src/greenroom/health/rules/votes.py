@@ -1,11 +1,7 @@
-"""From single probes to one verdict: agents vote, regions decide by majority, then so do the
-regions.
-
-A vote changes only after `consecutive_fails` bad or `consecutive_successes` good probes in a row.
-`majority` is applied to the votes of a region, then to the verdicts of the regions. It counts
-against everyone who was asked, not who answered: a lost or late agent is a missing vote and never
-shifts the others' share. So losing agents can make a verdict unknown, but never turns a healthy
-origin unhealthy.
+"""From single probes to one verdict. A vote changes after `consecutive_fails` bad or
+`consecutive_successes` good probes in a row. `majority` decides a region, then the regions. It
+counts everyone who was asked, so losing agents can make a verdict unknown, but never turns a
+healthy origin unhealthy.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,12 +13,9 @@ from greenroom.model.health_check import HealthCheck
 UNKNOWN, HEALTHY, UNHEALTHY, SUSPENDED = "unknown", "healthy", "unhealthy", "suspended"
 
 REPORT_SLACK_MS = 15_000
-"""A vote stays fresh while a report is this late: three reporting intervals of an agent."""
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """An agent's vote on a check, and its run of equal results."""
-
     says: str = UNKNOWN
     ok: bool = True
     run: int = 0
@@ -33,7 +26,7 @@ class Vote(msgspec.Struct, frozen=True):
     address: str = ""  # the address that was connected to
 
     def fresh(self, check: HealthCheck, now_ms: int) -> bool:
-        """Whether the newest probe is at most two intervals and one probe old."""
+        """At most two intervals and one probe old."""
         return (
             now_ms - self.at_ms
             <= 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
@@ -44,9 +37,7 @@ NO_VOTE = Vote()
 
 
 def counted(vote: Vote, result: Vote, check: HealthCheck) -> Vote:
-    """The vote after one more probe (`result` holds its facts; its `says` and `run` are ignored).
-    An older probe changes nothing.
-    """
+    """Takes the facts of `result`, not its `says` and `run`. An older probe changes nothing."""
     if result.at_ms <= vote.at_ms:
         return vote
     run = vote.run + 1 if vote.run and vote.ok == result.ok else 1
@@ -69,7 +60,7 @@ def majority(opinions: Collection[str], asked: int) -> str:
 
 
 class HealthVerdict(msgspec.Struct, frozen=True):
-    """`vote` is one that the verdict rests on; it holds the reason of a failure."""
+    """`vote` holds the reason of a failure."""
 
     status: str
     regions: Mapping[str, str]
@@ -77,7 +68,6 @@ class HealthVerdict(msgspec.Struct, frozen=True):
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """Regions that find the origin unhealthy."""
         return tuple(region for region, says in self.regions.items() if says == UNHEALTHY)
 
 
@@ -88,7 +78,6 @@ def judged(
     lost: Collection[str],
     now_ms: int,
 ) -> HealthVerdict:
-    """`asked` names the agents of each region, `lost` those not heard from."""
     regions, reasons = {}, []
     for region, agents in asked.items():
         heard = [
@@ -104,7 +93,7 @@ def judged(
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:
-    """A vote with the most common reason; alphabetical on ties, so that it does not alternate."""
+    """Alphabetical on ties, so that it does not alternate."""
     counts: dict[str, int] = {}
     for vote in votes:
         counts[vote.reason] = counts.get(vote.reason, 0) + 1

@@ -1,7 +1,3 @@
-"""Analytics of many processes in the global Redis: a stream per data center, and the lease of the
-process that empties them.
-"""
-
 import contextlib
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +10,12 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
 
 STREAM_MAX = 20_000
-"""Messages of a data center that wait for a collector: six hours of fifty processes. The oldest go
-first.
-"""
+"""Six hours of fifty processes. The oldest go first."""
 
 LEASE_MS = 15_000
 
 
 class RedisAnalyticsStream:
-    """The client must not decode answers."""
-
     def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
         """`process` is unique among all."""
         self._client = client

@@ -1,8 +1,5 @@
-"""Questions and answers as bytes, for one call for one room.
-
-The server returns how far a visitor is from the front and how long that takes by the limits and the
-measured pace; this process reads the forecast, because its table is computed once and used for
-thousands of visitors.
+"""Questions and answers as bytes, for one call for one room. The forecast is read here, because its
+table is computed once and used for thousands of visitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,12 +19,11 @@ from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
 
 QUESTION = Struct("<B12sdQ")
-"""Kind, ticket id, key, random bits."""
 VISIT_MORE = Struct("<dBB")
-"""Behind a VISIT: last renewal, whether home is here, length of the home's name, which follows."""
+"""Last renewal, whether home is here, length of the home's name, which follows."""
 SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
-"""Behind the settings: the ledger's expected time, and its tolerance (`admission.ledger_time`)."""
+"""The ledger's expected time, and its tolerance."""
 _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
@@ -55,22 +51,14 @@ class Reader:
     )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
-        """`on_line`: times in outcomes are on the coordinator's clock, the same in all data
-        centers.
-        """
+        """`on_line`: times in outcomes are on the coordinator's clock."""
         self.on_line = on_line
         self._outlook = Outlook()
         self.forecast = 0
         self.now_ms = self.permits = self.want = 0
-        """As of the latest answer: the ledger's clock, unused permits, and permits to request for a
-        dry lease.
-        """
+        """As of the latest answer: the ledger's clock, unused permits, and permits to request."""
         self.passes_left = 0
-        """Permits for which requests that cannot wait may ask together; of the latest answer to
-        such a request.
-        """
         self.line_ahead_ms = 0
-        """How far the coordinator's clock is ahead of the ledger's."""
         self.per_minute: float | None = None
         self.configure(room)
 
@@ -80,7 +68,7 @@ class Reader:
         self._outlook.expect(self._random)
 
     def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
-        """Yields outcomes, each with whether requesting permits could help it."""
+        """Each with whether requesting permits could help it."""
         unseen = self._begin(reply, forecast)
         shift_ms = self.line_ahead_ms if self.on_line else 0
         for (
@@ -125,7 +113,6 @@ class Reader:
                 )
 
     def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
-        """As `admission.ledger.Ledger.line_table`."""
         self._begin(reply, forecast)
         standing, count = _TABLE.unpack_from(reply, _HEAD.size)
         rows = list(_PLACE.iter_unpack(memoryview(reply)[_HEAD.size + _TABLE.size :]))
@@ -143,7 +130,7 @@ class Reader:
         )
 
     def _begin(self, reply: bytes, forecast: bytes) -> int:
-        """Reads what every answer begins with; returns how many newcomers have not been seen again."""
+        """Returns how many new visitors have not been seen again."""
         now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
             reply
         )
@@ -164,7 +151,7 @@ class Reader:
     def _estimate(
         self, position: int, waiting: int, key: int, wait_s: float, alone: bool
     ) -> Estimate | None:
-        """As `admission.ledger.waits.Waits.estimate`; `wait_s` is the server's (below 0: none)."""
+        """`wait_s` is the server's (below 0: none)."""
         if not self._open:
             return None
         outlook = self._outlook

@@ -1,7 +1,5 @@
-"""Batches the questions of one event-loop iteration; meanwhile the next batch collects.
-
-A lone question goes out at once; under load more questions share a round trip. When Redis does not
-answer, all who wait are held, with nothing promised.
+"""Batches the questions of one event-loop iteration; meanwhile the next batch collects. When Redis
+does not answer, all who wait are held.
 """
 
 import asyncio
@@ -12,56 +10,48 @@ from typing import Any, Protocol
 from greenroom.ledgers.redis.wire import Command, Unreachable, Wire
 
 TRIP_MAX = 1_024
-"""Questions in one round trip: about 10 ms of work there and 5 ms here."""
+"""About 10 ms of work there and 5 ms here."""
 
 GATHERED_MAX = 20_000
-"""Waiting questions, about 10 MB; more are answered at once as if Redis did not."""
+"""About 10 MB; more are answered at once as if Redis did not."""
 
 
 class BatchSource(Protocol):
-    """The questions of one room."""
-
     def commands(self, limit: int) -> list[tuple[Command, Callable[[Any], None]]]:
-        """At most about `limit` questions, each with who takes the reply (a value or an exception)."""
+        """Each with who takes the reply (a value or an exception)."""
 
     @property
     def idle(self) -> bool: ...
 
-    def give_up(self, error: Exception) -> None:
-        """Answers all questions that have not been sent."""
+    def give_up(self, error: Exception) -> None: ...
 
 
 class RequestBatcher:
-    """One round trip at a time."""
-
     def __init__(
         self,
         wire: Wire,
         on_trip: Callable[[float], None],
         on_failure: Callable[[Exception | None], None],
     ) -> None:
-        """`on_trip` receives the seconds of each round trip, when its replies are read.
-
-        `on_failure` receives every failure, and None when it is over.
+        """`on_trip`: seconds of each round trip. `on_failure`: every failure, and None when it is
+        over.
         """
         self._wire = wire
         self._on_trip = on_trip
         self._on_failure = on_failure
         self.questions = self.trips = self.failed = 0
         self.seconds = 0.0
-        """Total of answered trips."""
         self._sources: dict[BatchSource, None] = {}
         self._trip: asyncio.Task[None] | None = None
         self._well = True
 
     def call(self, source: BatchSource) -> None:
-        """Call it when `source` has something to send."""
         self._sources[source] = None
         if self._trip is None:
             self._trip = asyncio.get_running_loop().create_task(self._work())
 
     async def close(self) -> None:
-        """Ends the trip under way; everybody is answered."""
+        """Everybody is answered."""
         if self._trip:
             self._trip.cancel()
             await asyncio.gather(self._trip, return_exceptions=True)

@@ -1,5 +1,3 @@
-"""Calls functions of a library in Redis, loading the library where it is missing."""
-
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -13,9 +11,7 @@ from greenroom.ledgers.redis.library import Library
 async def call_function(
     client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]
 ) -> Any:
-    """Repeats the call after loading the library when the server (new replica, emptied server)
-    lacks it.
-    """
+    """Repeats the call after loading the library when the server lacks it."""
     function = library.function(name).decode()
     try:
         try:

@@ -1,16 +1,11 @@
 """The clock of a process whose ledgers are in Redis: follows the coordinator's, so that tickets
 mean the same everywhere.
-
-Every answer of a ledger carries its server's time and how far the coordinator's clock is ahead of
-it.
 """
 
 from greenroom.model.clock import Clock
 
 
 class ServerClock:
-    """Never runs backwards."""
-
     def __init__(self, clock: Clock) -> None:
         self._own_ms = clock.now_ms
         self._ahead_ms = 0
@@ -25,14 +20,11 @@ class ServerClock:
         return now_ms
 
     def steady_ms(self) -> int:
-        """The process's own clock, which nothing corrects: never stepped."""
         return self._own_ms()
 
     def hear(self, server_ms: int, round_trip_ms: int) -> None:
-        """Adjusts to `server_ms`, somewhere within a round trip that ends now: right to half of it.
-
-        Quick answers count, slower ones after a while, and at once any that cannot be true unless
-        the server's clock has moved (another server has taken over).
+        """`server_ms` lies within a round trip that ends now. Quick answers count, slower ones
+        after a while, and at once any that cannot be true unless another server has taken over.
         """
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
         moved = (

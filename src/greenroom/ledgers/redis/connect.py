@@ -11,7 +11,6 @@ from redis.backoff import NoBackoff
 Client = Redis | RedisCluster
 
 CONNECTIONS_MAX = 16
-"""To one server: the ledger needs two, the leader lease and its calls a few."""
 
 Hosts = Sequence[tuple[str, int]]
 

@@ -1,10 +1,6 @@
-"""Draws of several machines: they agree on one secret and one result for each draw through the
-Redis that all of them share.
-
-Each machine also keeps the agreed data in its data directory (`ledgers.draws`), and publishes it
-there. The first one decides: a secret or a draw that is in Redis already is the one that counts.
-Everybody takes part, whichever data center they wait in: each lists its own line there, and the
-draw is held when all have, or when one has been missing for so long that it counts as dead.
+"""Draws of several machines: they agree on one secret and one result through the Redis that all
+share, and publish it in their data directories. Each data center lists its own line; the draw is
+held when all have, or when one counts as dead.
 """
 
 import asyncio
@@ -22,19 +18,14 @@ from greenroom.ledgers.redis.connect import Client
 
 PLACE = "greenroom:{draws}:"
 ABSENT_S = 10.0
-"""How long other data centers' lines are waited for; the coordinator declares one dead after as
-long.
-"""
+"""The coordinator declares a data center dead after as long."""
 
 LOOK_S = 0.2
 ENTRY_BYTES = 32
 KEPT_MS = 30 * 86_400_000
-"""In Redis; the files stay."""
 
 
 class RedisDraws:
-    """Make it inside the event loop."""
-
     def __init__(
         self,
         client: Client,
@@ -52,9 +43,7 @@ class RedisDraws:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def agree(self) -> None:
-        """Agrees on the secret, once, before any seed. Raises StorageFailed when that was never
-        done and cannot be.
-        """
+        """Once, before any seed. Raises StorageFailed."""
         try:
             ours = self._files.secret()
             await self._client.set(PLACE + "secret", ours.hex(), nx=True)
@@ -111,8 +100,8 @@ class RedisDraws:
         return msgspec.json.decode(found or b"", type=Draw)
 
     async def _everybody(self, place: str, here: Sequence[str]) -> list[str]:
-        """Lists this line at `place`, unless another process of the data center has; returns all
-        once all are there.
+        """Unless another process of the data center has listed it; returns all once all are
+        there.
         """
         await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
         await self._client.pexpire(place, KEPT_MS)

@@ -1,11 +1,6 @@
-"""Edges on several machines exchange their keys through Redis, so that each can open what another
-one sealed: tickets, and stored secrets.
-
-Every machine keeps its own key files and reads them as always (`keys.ticket_keys`,
-`keys.sealed_secrets`); this brings the files to the same content. A ticket key that was just made
-seals only 15 s later, and every machine has it by then. None is made while keys cannot be
-exchanged, and a key that a machine made by itself stops sealing for 15 s when the others hear of
-it. Nothing is lost with Redis: every machine that has a key brings it back.
+"""Edges exchange their keys through Redis: tickets, and stored secrets. Every machine keeps its own
+key files; this brings them to the same content. A ticket key that the others do not know does not
+seal for 15 s. Every machine that has a key brings it back to Redis.
 """
 
 import asyncio
@@ -25,7 +20,6 @@ PLACE = "greenroom:{keys}"
 SECRETS_PLACE = PLACE + ":secrets"
 
 FIRST_MS, LOOK_MS = 2_000, 50
-"""How long another machine's first key is waited for, and how often it is looked for."""
 
 
 class KeyExchange:
@@ -34,8 +28,8 @@ class KeyExchange:
         self._data = data
 
     async def begin(self, now_ms: int) -> None:
-        """Call it before the key ring is read. Of machines without any key one makes it, and the
-        others wait a moment. Raises as `run`.
+        """Before the key ring is read. Of machines without any key one makes it, and the others
+        wait. Raises as `run`.
         """
         await self.run(now_ms)
         if (self._data / KEY_FILE).exists():
@@ -55,8 +49,8 @@ class KeyExchange:
                 return
 
     async def run(self, now_ms: int) -> None:
-        """One exchange; every other second is enough. Raises StorageFailed or InvalidConfig; our
-        own keys stay in use.
+        """Every other second is enough. Raises StorageFailed or InvalidConfig; our own keys stay in
+        use.
         """
         try:
             await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))
@@ -69,7 +63,6 @@ class KeyExchange:
     async def _agree(
         self, place: str, exchanged: Callable[[Iterable[Any]], list[dict[str, Any]]]
     ) -> None:
-        """Brings the hash at `place` and the file behind `exchanged` to the same rows."""
         theirs = cast(dict[bytes, bytes], await self._client.hgetall(place))
         kept = {row["id"].encode(): row for row in exchanged(map(_row, theirs.values()))}
         missing = {key_id: json.dumps(row) for key_id, row in kept.items() if key_id not in theirs}

@@ -1,7 +1,3 @@
-"""The leader lease in the global Redis: reports are submitted there, one leader answers, and its
-state outlives it.
-"""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,19 +10,14 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
 
 TIMEOUT_S = 2.0
-"""A silent client is given up: four times the longest wait, and half of what makes a link cut off.
-"""
+"""Four times the longest wait, and half of what makes a link cut off."""
 
 
 class RedisLeaderLease:
-    """Functions of `leader.lua`. The client must give up after a few seconds: a cut link says
-    nothing.
-    """
+    """The client must give up after a few seconds: a cut link says nothing."""
 
     def __init__(self, client: Client, prefix: str = "greenroom") -> None:
-        """`client` must not decode answers; its socket timeout (TIMEOUT_S) is longer than any wait
-        here.
-        """
+        """`client` must not decode answers; its socket timeout is TIMEOUT_S."""
         self._client = client
         place = f"{prefix}:{{leader}}:"  # one hash tag: one shard
         self._lease, self._reports, self._signal, self._saved = (

@@ -31,25 +31,20 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 
 CALL_WORK = 60
-"""Per call, in units of a microsecond or two: Redis does nothing else meanwhile, so a call stays
-below 0.2 ms.
-"""
+"""In units of a microsecond or two: a call stays below 0.2 ms."""
 WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
-"""Units per question, as measured (bench/redis_ledger.py)."""
+"""As measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
-"""Spreads retries, so that a crowd does not overload a Redis that has just returned."""
+"""Spreads retries."""
 
 
 class LedgerServices(Protocol):
-    def heard(self, server_ms: int) -> None:
-        """An answer that has just come gave this time."""
+    def heard(self, server_ms: int) -> None: ...
 
     def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
-        """Requests permits; `then` is called once afterwards. False: there is no coordinator.
-
-        `want` is called when the request is made: all answers that came together have been read by
-        then.
+        """`then` is called once afterwards. False: there is no coordinator. `want` is called when
+        the request is made.
         """
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None: ...
@@ -60,14 +55,10 @@ class LedgerServices(Protocol):
 
 
 LedgerRequest = tuple[bytes, Then, int]
-"""A question, who wants the answer, and how often it may still wait for permits from the
-coordinator.
-"""
+"""A question, who wants the answer, and how often it may still wait for permits."""
 
 
 class RedisLedger:
-    """Made by `RedisLedgerStore`."""
-
     def __init__(
         self,
         room: Room,
@@ -79,7 +70,7 @@ class RedisLedger:
         getrandbits: Callable[[int], int],
         services: LedgerServices,
     ) -> None:
-        """`place` is the name of the ledger in Redis."""
+        """`place`: the name of the ledger in Redis."""
         self.place = place
         self.reader = Reader(room, on_line=True)
         self._room = room
@@ -137,13 +128,11 @@ class RedisLedger:
         self._batcher.call(self)
 
     def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
-        """Lost when Redis does not answer: the place or session then ends by itself."""
+        """Lost when Redis does not answer: the session then ends by itself."""
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), then)
 
     def configure(self, room: Room) -> None:
-        """Sent until Redis has taken it; when two processes send different settings, the later ones
-        count.
-        """
+        """Sent until Redis has taken it; the later settings count."""
         self._room = room
         self._settings = settings_of(room)
         self._said = False
@@ -158,15 +147,14 @@ class RedisLedger:
 
     @property
     def settings(self) -> bytes:
-        """For Redis, with the time expected there."""
+        """With the time expected there."""
         return self._settings + EXPECTED.pack(*self._expectation.at(self._steady_ms()))
 
     def hear_time(self, now_ms: int) -> None:
-        """The ledger has just reported this time."""
         self._expectation.hear(now_ms, self._steady_ms())
 
     def line_ms(self, now_ms: int) -> int:
-        """On the coordinator's clock, of which keys are made."""
+        """On the coordinator's clock."""
         return now_ms + self.reader.line_ahead_ms
 
     @property
@@ -263,9 +251,6 @@ class RedisLedger:
         self.hear_time(self.reader.now_ms)
 
     def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
-        """Repeats newcomers who would be admitted if the coordinator had a permit to spare, after
-        requesting it.
-        """
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
         if not asking and not self._services.run_dry(self._room.id, self._wanted, self._ask_again):
@@ -274,9 +259,7 @@ class RedisLedger:
                 then(outcome)
 
     def _may_wait(self, question: bytes) -> bool:
-        """Of requests that cannot wait only as many wait as may still be admitted: however many
-        come, no more permits are requested.
-        """
+        """However many come, no more permits are requested."""
         if question[0] != PASS:
             return True
         if self._dry_passes >= self.reader.passes_left:
@@ -313,7 +296,7 @@ class RedisLedger:
 
 
 def _calls(asked: list[LedgerRequest]) -> Iterator[list[LedgerRequest]]:
-    """In order, in parts of CALL_WORK at most."""
+    """Parts of CALL_WORK at most."""
     work = start = 0
     for place, one in enumerate(asked):
         work += WORK[one[0][0]]

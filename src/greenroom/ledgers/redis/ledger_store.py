@@ -25,10 +25,9 @@ from greenroom.ledgers.redis.wire import Command, Unreachable, wire
 from greenroom.model.room import Room
 
 TIMEOUT_S = 1.0
-"""Longest wait for Redis before the waiting page."""
 
 PAGE = 1_000
-"""People in one call when the whole line is read or rekeyed: under 2 ms."""
+"""Under 2 ms."""
 
 AGAIN_S = 1.0
 
@@ -48,9 +47,8 @@ class RedisLedgerStore:
         library: Library = LEDGER_LIBRARY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Every answer adjusts `clock`. `borrow` (`ports.Borrow`) may be set later.
-
-        `on_failure` receives what Redis could not do, and None when it can again.
+        """Every answer adjusts `clock`. `borrow` may be set later. `on_failure`: what Redis could
+        not do, and None when it can again.
         """
         self.data_center = data_center
         self.clock = clock
@@ -81,11 +79,9 @@ class RedisLedgerStore:
         return found
 
     def forget(self, room_id: str) -> None:
-        """The ledger stays in Redis."""
         self._ledgers.pop(room_id, None)
 
     async def close(self) -> None:
-        """Answers everybody who waits."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -140,7 +136,7 @@ class RedisLedgerStore:
     # -- for the process around it -----------------------------------------------------------------
 
     async def gauges(self) -> dict[str, Gauges]:
-        """Room id -> figures of every open room whose ledger answers."""
+        """By room id."""
         states = await self.states()
         return {
             room_id: Gauges(
@@ -156,9 +152,8 @@ class RedisLedgerStore:
         }
 
     async def tallies(self) -> dict[str, Taken]:
-        """Room id -> what happened since the last call, in any process: it is then gone from Redis.
-
-        Stays are known in steps of five seconds.
+        """Since the last call, in any process: it is then gone from Redis. Stays are in steps of
+        five seconds.
         """
         ids = list(self._ledgers)
         replies = await self._exchange(
@@ -171,7 +166,6 @@ class RedisLedgerStore:
         }
 
     async def states(self) -> dict[str, dict[str, Any]]:
-        """Room id -> every small number of its ledger."""
         ids = list(self._ledgers)
         replies = await self._exchange(
             [self._call("inspect", self._ledgers[room_id]) for room_id in ids]
@@ -230,10 +224,8 @@ class RedisLedgerStore:
     # -- inside ------------------------------------------------------------------------------------
 
     async def _line_before(self, ledger: RedisLedger, key: int) -> list[bytes] | None:
-        """Returns those before this key, in order; None without an answer.
-
-        Each page starts from the last key, not from a place: visitors ahead leave meanwhile, and as
-        many others would be passed over.
+        """None without an answer. Each page starts from the last key, because visitors ahead leave
+        meanwhile.
         """
         found: dict[bytes, None] = {}
         since, size = b"-inf", PAGE
@@ -247,9 +239,7 @@ class RedisLedgerStore:
             since, size = reply[-1], size if reply[-1] != since else 2 * size
 
     def _place(self, room_id: str) -> bytes:
-        """One hash tag for all keys of a room; no two rooms share one, for any characters in their
-        names.
-        """
+        """One hash tag for all keys of a room; no two rooms share one."""
         return (
             f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
         )
@@ -258,7 +248,6 @@ class RedisLedgerStore:
         return ("FCALL", self._library.function(name), 1, ledger.place, ledger.settings, *arguments)
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Replies, or exceptions where there are none."""
         if not commands:
             return []
         async with self._exchanging:

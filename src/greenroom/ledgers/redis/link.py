@@ -43,8 +43,6 @@ _FORMS = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
 
 
 class Link:
-    """A checked URL; shown without the password."""
-
     def __init__(self, url: str, pointer: str = "redis") -> None:
         """Raises InvalidConfig with `pointer`."""
         parts = _URL.match(url)
@@ -100,9 +98,7 @@ class Link:
         return self._shown
 
     def client(self, timeout_s: float) -> "Client":
-        """Decodes nothing, never repeats a command, and gives up after `timeout_s`. Make it inside
-        the event loop.
-        """
+        """Decodes nothing, never repeats a command. Make it inside the event loop."""
         from greenroom.ledgers.redis.connect import (
             connect,  # only where there is a Redis: the library is a fifth of a start
         )
@@ -111,7 +107,7 @@ class Link:
 
 
 def _form(written: str) -> tuple[str, str]:
-    """Scheme, and sentinel, cluster or empty; two empty ones when there is no such form."""
+    """Two empty ones when there is no such form."""
     scheme, _, kind = written.lower().partition("+")
     known = scheme == "unix" and not kind
     known = known or (scheme in ("redis", "rediss") and kind in ("", "sentinel", "cluster"))
@@ -119,7 +115,6 @@ def _form(written: str) -> tuple[str, str]:
 
 
 def _options(login: str, query: str, problems: list[str]) -> dict[str, Any]:
-    """For the client; those of the query win."""
     asked: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
     if asked.keys() - OPTIONS:
         problems.append(f"has unknown options: {', '.join(sorted(asked.keys() - OPTIONS))}")
@@ -135,7 +130,6 @@ def _options(login: str, query: str, problems: list[str]) -> dict[str, Any]:
 
 
 def _address(text: str, port: int, problems: list[str]) -> tuple[str, int]:
-    """host:port, with IPv6 in brackets."""
     try:
         parts = urlsplit(f"//{text}")
         if parts.hostname:

@@ -1,5 +1,3 @@
-"""Reports and answers of a ledger in Redis, to and from `admission.messages.sync`."""
-
 from collections.abc import Iterator
 from struct import Struct
 from typing import Any
@@ -28,9 +26,7 @@ def report_of(reply: list[Any]) -> SyncUp:
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
-    """For `apply`: numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and
-    denied.
-    """
+    """Numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and denied."""
     values = {
         name: getattr(down, name)
         for name in down.__struct_fields__

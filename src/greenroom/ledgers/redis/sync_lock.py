@@ -15,7 +15,6 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY
 
 ACKNOWLEDGEMENT_MS = 2_000
-"""How long a process waits for an acknowledgement."""
 
 _request = msgspec.msgpack.Decoder(PermitRequest)
 
@@ -24,7 +23,6 @@ class RedisSyncLock:
     def __init__(
         self, client: Client, process: str, data_center: str, prefix: str = "greenroom"
     ) -> None:
-        """`process` is unique within the data center."""
         self._client = client
         self._process = process
         place = f"{prefix}:{{sync.{data_center}}}:"

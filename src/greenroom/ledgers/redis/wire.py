@@ -1,8 +1,5 @@
-"""Carries many commands to Redis in one round trip, and loads a missing library.
-
-A late reply, or a server that cannot serve, raises Unreachable: the commands may or may not have
-run. A refused command is an error in its place. Only a call of a missing function, which did not
-run, is repeated.
+"""Carries many commands to Redis in one round trip. A late reply raises Unreachable: the commands
+may or may not have run. Only a call of a missing function, which did not run, is repeated.
 """
 
 import asyncio
@@ -21,7 +18,7 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import Library
 
 Command = tuple[bytes | str | int, ...]
-"""FCALL, function, 1, key, arguments: the key is the fourth."""
+"""The key is the fourth."""
 
 _MISSING = "Function not found"
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF")
@@ -29,31 +26,24 @@ _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", 
 
 
 IDLE_S = 0.2
-"""A connection idle for longer is checked before use."""
 
 
 LOOK_S = 0.5
-"""Between queries for the slots of a cluster that lacks a shard."""
 
 Connect = Callable[[], Awaitable[AbstractConnection]]
 
 
-class Unreachable(Exception):
-    """The commands may or may not have run."""
+class Unreachable(Exception): ...
 
 
 class Wire(Protocol):
-    """For one user at a time."""
-
     async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Returns replies, or ResponseErrors, in order. Raises Unreachable."""
+        """ResponseErrors are among the replies. Raises Unreachable."""
 
     async def close(self) -> None: ...
 
 
 class ServerWire:
-    """One kept connection to a server, or to the master that Sentinels name."""
-
     def __init__(self, connect: Connect, library: Library, timeout_s: float) -> None:
         self._make = connect
         self._library = library
@@ -91,7 +81,7 @@ class ServerWire:
             await connection.disconnect(nowait=True)
 
     async def _at_hand(self) -> AbstractConnection:
-        """Checks an idle connection first: the server may have ended it."""
+        """The server may have ended an idle connection."""
         now_s = time.monotonic()
         idle_s, self._used_s = now_s - self._used_s, now_s
         if self._connection and idle_s > IDLE_S:
@@ -110,7 +100,7 @@ class ServerWire:
 
 
 class ClusterWire:
-    """Each shard's commands share a round trip; a failing shard does not affect the others."""
+    """A failing shard does not affect the others."""
 
     def __init__(self, client: RedisCluster, library: Library, timeout_s: float) -> None:
         self._client = client
@@ -178,7 +168,7 @@ class ClusterWire:
         return self._shards[node.name]
 
     async def _look(self) -> None:
-        """Reads the slots. Without an answer, the last known map is used."""
+        """Without an answer, the last known map is used."""
         self._looked_s = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -235,7 +225,7 @@ def _is_elsewhere(reply: Any) -> bool:
 
 
 def _refused(loaded: Any) -> None:
-    """Raises when the library was refused, unless another process loaded it first."""
+    """Unless another process loaded it first."""
     if isinstance(loaded, ResponseError) and "already exists" not in str(loaded):
         raise loaded
 

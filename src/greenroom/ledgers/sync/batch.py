@@ -1,7 +1,5 @@
-"""Messages between a data center and the coordinator: all rooms in one batch, as msgpack.
-
-Fields are positional and new ones are added at the end, so two versions understand each other
-during an upgrade.
+"""Messages between a data center and the coordinator, as msgpack. Fields are positional and new
+ones are added at the end, so two versions understand each other.
 """
 
 import msgspec
@@ -9,7 +7,6 @@ import msgspec
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 
 BATCH_MAX_BYTES = 16 << 20
-"""A thousand rooms with long lines stay below."""
 
 
 class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -19,8 +16,6 @@ class ReportBatch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AnswerBatch(msgspec.Struct, frozen=True, array_like=True):
-    """A room that the coordinator does not know (yet) is left out."""
-
     number: int  # of the report
     rooms: dict[str, SyncDown]
 
@@ -31,7 +26,7 @@ _answer = msgspec.msgpack.Decoder(AnswerBatch)
 
 
 def report_of(batch: bytes) -> ReportBatch:
-    """Raises ValueError for what is no report."""
+    """Raises ValueError."""
     if len(batch) > BATCH_MAX_BYTES:
         raise ValueError(
             f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed"
@@ -40,7 +35,7 @@ def report_of(batch: bytes) -> ReportBatch:
 
 
 def answer_of(batch: bytes) -> AnswerBatch:
-    """Raises ValueError for what is no answer."""
+    """Raises ValueError."""
     if len(batch) > BATCH_MAX_BYTES:
         raise ValueError(
             f"a sync batch of {len(batch)} bytes, at most {BATCH_MAX_BYTES} are allowed"

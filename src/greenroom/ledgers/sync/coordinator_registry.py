@@ -1,14 +1,8 @@
-"""The coordinators of all rooms: takes a data center's sync batch, and returns the answer and the
-state to save before it is sent.
-
-No clock, no network, no randomness of its own: the leader drives it, and so do the bench and the
-tests. Rows have names: `=` is when the newest row was written, `~` in which life of the server,
-`room` is a room's own row and `room|data center` that of one data center in it.
-
-What is read back may be older than what was written, when the server that keeps it lost its last
-moments. Then nothing is granted in a room before every data center has said what it holds. The same
-goes for a room of which nothing is remembered: it may be new, or everything may have been lost, and
-from here that looks the same.
+"""The coordinators of all rooms, without clock, network and randomness of its own. Rows: `=` is
+when the newest row was written, `~` in which life of the server, `room` is a room's own row and
+`room|data center` that of one data center in it. What is read back may be older than what was
+written: then nothing is granted in a room before every data center has reported what it holds, and
+so for a room of which nothing is remembered.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,8 +36,7 @@ _center_row = msgspec.msgpack.Decoder(CenterRow)
 
 
 DORMANT_MS = 3_600_000
-"""For rows of a removed room: by then every session is over, and every process has the same rooms.
-"""
+"""By then every session is over, and every process has the same rooms."""
 
 
 def _is_readable(name: str, row: bytes) -> bool:
@@ -57,8 +50,6 @@ def _is_readable(name: str, row: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Dormant:
-    """What is kept of a room without coordinator."""
-
     since_ms: int
     passed_ms: int
     complete: bool
@@ -67,24 +58,16 @@ class Dormant:
 
 
 class LostUnits(NamedTuple):
-    """Of all rooms in one data center."""
-
     held: int
-    """In use while it counts as alive: permits, sessions, and units on their way."""
     returning: int
-    """Free when its last session must have ended."""
     free_ms: int
-    """When all of these are free; 0: there are none."""
+    """0: there are none."""
 
 
 class CoordinatorRegistry:
-    """Times are the coordinator's own milliseconds."""
-
     def __init__(self, getrandbits: Callable[[int], int]) -> None:
-        """`getrandbits(64)` returns 64 random bits."""
         self.coordinators: dict[str, Coordinator] = {}
         self.heard_ms: dict[str, int] = {}
-        """Data center -> when its newest batch came."""
         self.now_ms = 0
         self._getrandbits = getrandbits
         self._life = encode("")
@@ -100,10 +83,8 @@ class CoordinatorRegistry:
     # -- what is written down ----------------------------------------------------------------------
 
     def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> list[str]:
-        """Takes over what earlier leaders wrote; rooms get their coordinators with `configure`.
-
-        Answers the names of damaged rows: they count as lost, and every room as one of which newer
-        rows may be missing.
+        """Returns the names of damaged rows: they count as lost, and every room as one of which
+        newer rows may be missing.
         """
         self._life = encode(life)
         damaged = [
@@ -127,7 +108,7 @@ class CoordinatorRegistry:
         return damaged
 
     def rows(self) -> dict[str, bytes]:
-        """Rows changed since the last `written`: save them before an answer goes out."""
+        """Changed since the last `written`: save them before an answer goes out."""
         rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
         self._writing.clear()
         for name, (room_id, data_center) in self._touched.items():
@@ -146,11 +127,9 @@ class CoordinatorRegistry:
         return rows
 
     def forgotten(self) -> list[str]:
-        """Names of obsolete rows."""
         return list(self._forgotten)
 
     def written(self) -> None:
-        """`rows` and `forgotten` have been saved."""
         for center, mark in self._writing:
             center.marked = mark
         self._writing.clear()
@@ -162,7 +141,7 @@ class CoordinatorRegistry:
     def configure(
         self, rooms: Iterable[Room], data_centers: Iterable[str], now_ms: int, fence_ms: int = 0
     ) -> None:
-        """The current rooms and data centers. `fence_ms`: see `fence`; 0 disables it."""
+        """`fence_ms` 0 disables the fence."""
         self.now_ms = max(self.now_ms, now_ms)
         wanted, names = {room.id: room for room in rooms}, tuple(dict.fromkeys(data_centers))
         moved = names != self._data_centers
@@ -195,7 +174,6 @@ class CoordinatorRegistry:
         )  # fmt: skip
 
     def _put_away(self, room_id: str) -> None:
-        """Keeps the rows of a removed or unknown room for a while."""
         coordinator = self.coordinators.pop(room_id)
         rows = {
             name: center_row(center, coordinator.transfers.on_the_way(name))
@@ -214,7 +192,6 @@ class CoordinatorRegistry:
                     self._forgotten[name] = None
 
     def _touch(self, room_id: str, coordinator: Coordinator) -> None:
-        """Marks all rows of a room as changed."""
         self._touched |= {
             f"{room_id}|{name}": (room_id, name) for name in coordinator.data_centers
         } | {room_id: (room_id, "")}
@@ -260,7 +237,6 @@ class CoordinatorRegistry:
             self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
 
     def lost(self, data_center: str) -> LostUnits:
-        """What a silent data center holds."""
         held = returning = free_ms = 0
         for coordinator in self.coordinators.values():
             center = coordinator.data_centers.get(data_center)

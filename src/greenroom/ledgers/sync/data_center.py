@@ -1,12 +1,7 @@
-"""Keeps the ledgers of one data center in step with the coordinator, whichever process that is.
-
-In each data center one process at a time holds the sync lock. It reads the reports of all rooms
-that are due, submits them to the leader as one batch, waits for the answer and gives it to the
-ledgers, and only then reads the next reports: an answer is never newer than the report it answers.
-If no process holds the leader lease, the process that submits a batch takes it, so a missing
-coordinator is noticed by those who need one.
-
-A process without the sync lock passes its visitors' permit requests on to the one that holds it.
+"""Keeps the ledgers of one data center in step with the coordinator. The process with the sync lock
+reads the reports of all rooms that are due, submits them as one batch, waits for the answer and
+applies it, and only then reads the next: an answer is never newer than the report it answers. If no
+process holds the leader lease, the process that submits a batch takes it.
 """
 
 import asyncio
@@ -32,19 +27,15 @@ from greenroom.ledgers.sync.leader_loop import LeaderLoop
 from greenroom.model.room import Room
 
 LOCK_RETRY_S = 0.5
-"""Between tries to acquire the lock, or renewals."""
 
 CHECK_LEADER_S = 0.5
-"""A process without answer for so long checks whether there is a leader."""
 
 RETRY_S = 0.25
 FAREWELL_S = 2.0
-"""At the most; a data center whose farewell is not received is given up after the fence."""
+"""A farewell that is not received is replaced by the fence."""
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """The exchange of a data center and the coordinator, as one process knows it."""
-
     data_center: str
     syncing: bool  # this process syncs
     leader: bool  # this process is the coordinator
@@ -66,7 +57,7 @@ class DataCenterSync:
         leader_loop: LeaderLoop,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`process` is unique worldwide; `rooms` returns the open rooms by id."""
+        """`process` is unique worldwide."""
         self.name, self.process = name, process
         self._ledgers, self._rooms = ledgers, rooms
         self._leader_lease, self._lock, self._leader_loop = leader_lease, lock, leader_loop
@@ -101,9 +92,7 @@ class DataCenterSync:
         )
 
     async def run(self) -> None:
-        """Runs until cancelled; then releases the sync lock and leader lease, after a farewell of
-        the last process.
-        """
+        """Until cancelled; then releases lock and lease, after a farewell of the last process."""
         loops = [
             asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)
         ]
@@ -131,9 +120,7 @@ class DataCenterSync:
         await asyncio.shield(task)
 
     async def give_up(self, data_center: str) -> None:
-        """Passes on an operator's word that nothing runs in another data center any more. Raises
-        StorageFailed.
-        """
+        """An operator's word that nothing runs there any more. Raises StorageFailed."""
         delivery = await self._leader_lease.submit(
             data_center, encode(ReportBatch(0, {}, dead=True)), self.process
         )
@@ -226,9 +213,7 @@ class DataCenterSync:
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:
-        """Returns the answer to the newest batch; earlier ones are useless, because counters are
-        absolute.
-        """
+        """Earlier answers are useless, because counters are absolute."""
         until = time.monotonic() + ANSWER_MS / 1000
         while (left := until - time.monotonic()) > 0:
             encoded = await self._leader_lease.next_answer(self.name, min(left, CHECK_LEADER_S))
@@ -245,7 +230,6 @@ class DataCenterSync:
         return None
 
     async def _submit(self, batch: bytes) -> None:
-        """Becomes the leader if there is none."""
         delivery = await self._leader_lease.submit(self.name, batch, self.process)
         self._holder = delivery.holder
         if delivery.term:
@@ -265,9 +249,7 @@ class DataCenterSync:
         await self._leader_loop.resign()
 
     async def _say_farewell(self) -> None:
-        """Frees the sync lock. The last process reports that only sessions are left
-        (`ledger.exchange.farewell`).
-        """
+        """The last process reports that only sessions are left."""
         if not await self._lock.leave():
             return
         ups = await self._ledgers.farewell()

@@ -6,11 +6,8 @@ CANCEL_AGAIN_S = 0.2
 
 
 async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancels these tasks until all have ended; drops what they raise. Not for tasks with work at
-    their end.
-
-    Once is not enough: a client library cancelled at the wrong moment may report an error of its
-    own instead, and an endless loop that takes it for a failed try would go on.
+    """Cancels until all have ended: a client library cancelled at the wrong moment may report an
+    error of its own instead. Not for tasks with work at their end.
     """
     pending = {task for task in tasks if not task.done()}
     while pending:

@@ -1,13 +1,6 @@
 """Leads while this process holds the leader lease: collects sync batches, saves the new state, and
-answers them.
-
-A term ends when another one has begun (every step of an old term is refused), or when the store
-cannot be reached for long enough that another process will have taken over. Then everything here is
-thrown away: the next leader goes on from what was written, and so does this process if it leads
-again.
-
-What was written is complete when it was written in this life of the server. After a restart or a
-failover newer rows may be missing.
+answers. When the term ends everything here is thrown away: the next leader goes on from what was
+written.
 """
 
 import asyncio
@@ -22,16 +15,14 @@ from greenroom.ledgers.sync.ending import ended
 from greenroom.model.room import Room
 
 WAIT_S = 0.5
-"""A term is renewed at least this often: four times before it ends."""
+"""Four times before it ends."""
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
 WORK_MS = 5
-"""After this much work answers go out, so that visitors are served in between."""
+"""So that visitors are served in between."""
 
 
 class LeaderLoop:
-    """At most one term at a time."""
-
     def __init__(
         self,
         leader_lease: LeaderLease,
@@ -41,10 +32,7 @@ class LeaderLoop:
         on_error: Callable[[BaseException], None],
         fence_ms: int = 0,
     ) -> None:
-        """`rooms` and `data_centers` return the same object as long as nothing changed.
-
-        `fence_ms`: see `admission.coordinator.fence`.
-        """
+        """`rooms` and `data_centers` return the same object as long as nothing changed."""
         self.term: LeaseTerm | None = None
         self.registry: CoordinatorRegistry | None = None
         self.answers = 0
@@ -58,15 +46,14 @@ class LeaderLoop:
         self._serving: asyncio.Task[None] | None = None
 
     def begin(self, term: LeaseTerm) -> None:
-        """Leads, unless an earlier term has not ended here: then this one runs out."""
+        """If an earlier term has not ended here, this one runs out."""
         if self._serving is None or self._serving.done():
             self.term = term
             self._serving = asyncio.create_task(self._serve(term))
 
     async def resign(self) -> None:
-        """Ends the term, so that another process can go on at once.
-
-        Answers the reports taken from the store first: a farewell among them is never sent again.
+        """Answers the reports taken from the store first: a farewell among them is never sent
+        again.
         """
         term, self.term = self.term, None  # `_work` ends with the next reports
         if self._serving is not None:
@@ -89,7 +76,6 @@ class LeaderLoop:
             self.term = self.registry = None
 
     def silent_s(self) -> dict[str, float]:
-        """Silence of each data center, at most since the term began."""
         registry = self.registry
         if self.term is None or registry is None:
             return {}
@@ -100,7 +86,7 @@ class LeaderLoop:
         }
 
     def lost(self) -> dict[str, LostUnits]:
-        """What cut-off data centers hold. `free_ms` is relative: in how many milliseconds."""
+        """`free_ms` is relative."""
         registry, now_ms = self.registry, self._now_ms()
         found: dict[str, LostUnits] = {}
         for name, seconds in self.silent_s().items():
@@ -110,9 +96,7 @@ class LeaderLoop:
         return found
 
     def _now_ms(self) -> int:
-        """The coordinator's clock: steady during a term, and never behind what was written in
-        earlier ones.
-        """
+        """Steady during a term, and never behind what was written in earlier ones."""
         return time.monotonic_ns() // 1_000_000 + self._ahead_ms
 
     async def _load(self, term: LeaseTerm) -> SavedState | None:
@@ -159,7 +143,7 @@ class LeaderLoop:
     async def _answer(
         self, term: LeaseTerm, registry: CoordinatorRegistry, batches: list[tuple[str, bytes]]
     ) -> bool:
-        """Renews the term, even without anything to answer. False: it is over."""
+        """False: the term is over."""
         self._configure(registry)
         answers: list[tuple[str, bytes]] = []
         began = time.monotonic()

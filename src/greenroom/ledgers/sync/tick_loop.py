@@ -1,5 +1,3 @@
-"""Lets time pass in a process's in-memory ledgers."""
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -10,12 +8,11 @@ REST_LEAST_MS, REST_MOST_MS = 10, 250
 """A new room is seen within a quarter of a second, and requests are served in between."""
 
 WORK_MS = 5
-"""After this much work requests are served first."""
 
 
 class TimedLedger(Protocol):
     def tick(self) -> int:
-        """Does what is due; returns when to call next, in milliseconds of its clock."""
+        """Returns when to call next, in milliseconds of its clock."""
 
 
 class TickLoop:
@@ -25,9 +22,7 @@ class TickLoop:
         clock: Clock,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`ledgers` returns the current ones by room id; `on_error` receives errors, and the loop
-        goes on.
-        """
+        """`on_error` receives errors, and the loop goes on."""
         self._ledgers = ledgers
         self._now_ms = clock.now_ms
         self._on_error = on_error
@@ -38,7 +33,7 @@ class TickLoop:
             await asyncio.sleep(await self.tick_due() / 1000)
 
     async def tick_due(self) -> int:
-        """Ticks every due room; returns milliseconds to rest."""
+        """Returns milliseconds to rest."""
         ledgers = self._ledgers()
         self._due = {room_id: self._due.get(room_id, 0) for room_id in ledgers}
         began_ms = self._now_ms()

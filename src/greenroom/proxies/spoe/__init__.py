@@ -1,1 +1,0 @@
-"""HAProxy asks over SPOE: `frames` (bytes), `connection`, and `questions`."""

@@ -1,13 +1,7 @@
-"""One connection of HAProxy over SPOE, and all of them together.
-
-Theory. HAProxy opens a connection, both sides say HELLO, and then questions come, many before the
-first answer (pipelining): each answer names the stream and frame that it is for, so answers may
-overtake each other. All answers to what came in one read leave in one write. What is kept is
-bounded: one unfinished frame of the agreed size, PENDING_MAX questions without an answer, and as
-much unsent as the transport holds before it says stop; while either is reached nothing is read.
-
-A frame with anything wrong in it ends the connection with a reason. Its questions have no outcome
-then, and HAProxy forwards none of them.
+"""Connections of HAProxy over SPOE. Questions are pipelined; each answer names the stream and frame
+that it is for, so answers may overtake each other, and all of one read leave in one write. Bounded:
+one unfinished frame, PENDING_MAX questions, and the transport's buffer; while either is reached
+nothing is read. A wrong frame ends the connection: HAProxy forwards none of its questions.
 """
 
 import asyncio
@@ -29,20 +23,17 @@ from greenroom.proxies.spoe.frames import (
 from greenroom.proxies.spoe.questions import SpoeQuestions
 
 PENDING_MAX = 1_000
-"""Per connection, waiting for answers: a ledger in Redis answers within milliseconds."""
 
 CONNECTIONS_MAX = 1_000
 """HAProxy opens some for each of its threads."""
 
 HELLO_S = 5.0
-"""Time for a connection's HELLO."""
 
 PAUSE_S = 0.02
-"""Between two looks at pending questions, at the end."""
 
 
 class SpoeAgent:
-    """All connections to one listener. Make it inside a running event loop."""
+    """Make it inside a running event loop."""
 
     def __init__(self, questions: SpoeQuestions) -> None:
         self.questions = questions
@@ -53,9 +44,7 @@ class SpoeAgent:
         return SpoeConnection(self)
 
     async def drain(self, seconds: float) -> int:
-        """Answers what was asked, for at most `seconds`, and closes every connection; returns the
-        questions cut off.
-        """
+        """Returns the questions cut off."""
         self.draining = True
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
@@ -66,7 +55,6 @@ class SpoeAgent:
         return left
 
     def close(self) -> None:
-        """Idempotent."""
         self.draining = True
         for one in list(self.connections):
             one.transport.abort()
@@ -76,7 +64,7 @@ class SpoeConnection(asyncio.Protocol):
     def __init__(self, agent: SpoeAgent) -> None:
         self.agent = agent
         self.pending = 0
-        """Questions that wait for their answers; those answered at once are never counted."""
+        """Those answered at once are never counted."""
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []
@@ -249,9 +237,7 @@ class SpoeConnection(asyncio.Protocol):
 
 
 def _name_in_haproxy(ends: SocketEnds) -> bytes:
-    """What HAProxy's configuration calls us: the address, or a Unix socket's file name, because
-    names have no slashes there.
-    """
+    """The address, or a Unix socket's file name, because names have no slashes there."""
     host, port = ends.server
     if ends.is_file:
         return os.path.basename(ends.path).encode("utf-8", "replace")

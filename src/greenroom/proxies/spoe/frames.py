@@ -23,10 +23,9 @@ HAPROXY_HELLO, HAPROXY_DISCONNECT, NOTIFY, AGENT_HELLO, AGENT_DISCONNECT, ACK = 
     103,
 )
 FIN = 1
-"""The frame is whole; without it others follow, which is never asked for here."""
 
 FRAME_MIN, FRAME_MAX = 256, 65_536
-"""Bytes of a frame that are agreed to; HAProxy offers its buffer less four, 16,380 by default."""
+"""HAProxy offers its buffer less four, 16,380 by default."""
 
 NORMAL, TIMED_OUT, TOO_BIG, INVALID, NO_VERSION, NO_SIZE, BAD_VERSION, BAD_SIZE, FRAGMENTED = (
     0,
@@ -39,10 +38,9 @@ NORMAL, TIMED_OUT, TOO_BIG, INVALID, NO_VERSION, NO_SIZE, BAD_VERSION, BAD_SIZE,
     9,
     10,
 )
-"""Reasons of a disconnect, as the protocol numbers them."""
+"""As the protocol numbers them."""
 
 ARGUMENTS_MAX = 32
-"""More than the configuration in examples/ sends."""
 
 VERSION = b"2.0"
 _TRANSACTION = 2
@@ -55,7 +53,7 @@ SpoeValue = bytes | bool | int | str | None
 
 
 class BadFrame(Exception):
-    """The connection cannot go on. `status` is the reason that HAProxy is told."""
+    """`status` is the reason that HAProxy is told."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -65,21 +63,17 @@ class BadFrame(Exception):
 TWO_NUMBERS = re.compile(
     rb"(?:[\x00-\xef]|[\xf0-\xff][\x80-\xff]{0,%d}[\x00-\x7f]){2}" % (_NUMBER_BYTES_MAX - 1)
 )
-"""The stream and frame ids of a frame, as they are sent."""
 
 WHOLE_NOTIFY = b"%c\0\0\0%c" % (NOTIFY, FIN)
-"""How a question begins, behind its length; its two numbers follow."""
 
 
 class SpoeFrame:
-    """One frame; `numbers` are its stream and frame ids as they are sent, which its answer repeats;
-    `at` is where its payload begins.
-    """
+    """`numbers`: stream and frame ids as sent; `at`: where the payload begins."""
 
     __slots__ = ("at", "data", "kind", "numbers")
 
     def __init__(self, data: bytes) -> None:
-        """Reads the frame without its length. Raises BadFrame."""
+        """Without its length. Raises BadFrame."""
         if len(data) < 7:
             raise BadFrame(INVALID, "the frame is too short")
         if not data[4] & FIN or data[0] == 0:
@@ -99,7 +93,7 @@ class SpoeFrame:
 
 
 def number(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends. Raises BadFrame."""
+    """And where it ends. Raises BadFrame."""
     try:
         value = data[at]
         if value < 240:
@@ -116,7 +110,7 @@ def number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def string(data: bytes, at: int) -> tuple[bytes, int]:
-    """A string and where it ends. Raises BadFrame."""
+    """And where it ends. Raises BadFrame."""
     length, at = (data[at], at + 1) if at < len(data) and data[at] < 240 else number(data, at)
     end = at + length
     if end > len(data):
@@ -125,7 +119,7 @@ def string(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def value(data: bytes, at: int) -> tuple[SpoeValue, int]:
-    """A value and where it ends. Raises BadFrame."""
+    """And where it ends. Raises BadFrame."""
     if at >= len(data):
         raise BadFrame(INVALID, "a value is missing")
     kind = data[at] & 0x0F
@@ -152,7 +146,7 @@ def _address(packed: bytes) -> str:
 
 
 def pairs(data: bytes, at: int) -> dict[bytes, SpoeValue]:
-    """The content of a HELLO or a DISCONNECT. Raises BadFrame, for a name that stands twice too."""
+    """Raises BadFrame, for a name that stands twice too."""
     found: dict[bytes, SpoeValue] = {}
     while at < len(data):
         at = _pair(data, at, found)
@@ -160,9 +154,7 @@ def pairs(data: bytes, at: int) -> dict[bytes, SpoeValue]:
 
 
 def message(data: bytes) -> tuple[bytes, dict[bytes, SpoeValue]]:
-    """The one message of a NOTIFY, whose payload this is: its name and its arguments. Raises
-    BadFrame.
-    """
+    """Of a NOTIFY: its name and its arguments. Raises BadFrame."""
     name, at = string(data, 0)
     if at >= len(data) or data[at] > ARGUMENTS_MAX:
         raise BadFrame(INVALID, "a message has no or too many arguments")
@@ -199,14 +191,12 @@ def _pair(data: bytes, at: int, found: dict[bytes, SpoeValue]) -> int:
 
 
 def headers(data: bytes) -> list[tuple[bytes, bytes]]:
-    """What `req.hdrs_bin` gives: names and values in turn, an empty pair at the end. Raises
-    BadFrame.
-    """
+    """As `req.hdrs_bin` gives: an empty pair at the end. Raises BadFrame."""
     return [(name, text) for name, text, _ in headers_at(data)]
 
 
 def headers_at(data: bytes) -> list[tuple[bytes, bytes, int]]:
-    """The same, each with the place at which its value begins (with its length). Raises BadFrame."""
+    """Each with the place of its value (with its length). Raises BadFrame."""
     found: list[tuple[bytes, bytes, int]] = []
     at = 0
     while True:
@@ -224,7 +214,6 @@ _SHORT = tuple(bytes((count,)) for count in range(240))
 
 
 def number_bytes(count: int) -> bytes:
-    """A number as it is sent."""
     if count < 240:
         return _SHORT[count]
     found = bytearray(((count & 0x0F) | 0xF0,))
@@ -237,12 +226,11 @@ def number_bytes(count: int) -> bytes:
 
 
 def string_bytes(text: bytes) -> bytes:
-    """A string as it is sent."""
     return number_bytes(len(text)) + text
 
 
 def value_bytes(sent: bytes | int | bool) -> bytes:
-    """A value as it is sent; numbers have 32 bits and no sign."""
+    """Numbers have 32 bits and no sign."""
     if isinstance(sent, bytes):
         return b"\x08" + string_bytes(sent)
     if isinstance(sent, bool):
@@ -251,14 +239,12 @@ def value_bytes(sent: bytes | int | bool) -> bytes:
 
 
 def frame_bytes(kind: int, stream_id: int, frame_id: int, payload: bytes) -> bytes:
-    """A whole frame with its length."""
     return _framed(
         b"%c\0\0\0\x01" % kind, number_bytes(stream_id) + number_bytes(frame_id), payload
     )
 
 
 def ack_bytes(numbers: bytes, actions: bytes) -> bytes:
-    """The answer to the frame with these numbers."""
     return _framed(_ACK_HEAD, numbers, actions)
 
 
@@ -276,10 +262,8 @@ def pairs_bytes(sent: Mapping[bytes, bytes | int | bool]) -> bytes:
 
 
 def set_variable(name: bytes, text: bytes) -> bytes:
-    """An action: the variable of the transaction has this text from now on."""
     return setting(name) + string_bytes(text)
 
 
 def setting(name: bytes) -> bytes:
-    """How such an action begins; the text as a string follows."""
     return b"\x01\x03%c%b\x08" % (_TRANSACTION, string_bytes(name))

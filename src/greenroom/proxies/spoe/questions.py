@@ -1,13 +1,7 @@
 """What HAProxy asks over SPOE: the visitor's request as arguments of one message, the verdict as
-variables of the transaction.
-
-Variables have no room for pages and their headers, so a held visitor is sent on to PAGE_PATH, where
-the verdict is rendered; the variable `page` names it. A request with an argument that is missing is
-not decided about, and has no outcome.
-
-The parts of a page are asked about with the same arguments but for the target. The examples
-therefore send the target first, and what the bytes behind it say is remembered: whose request it
-is, and what the application sees of its cookies.
+variables of the transaction. Variables have no room for pages, so a held visitor is sent on to
+PAGE_PATH; the variable `page` names the verdict. A request with a missing argument has no outcome.
+The target comes first, because what the bytes behind it mean is cached.
 """
 
 from collections.abc import Callable
@@ -65,33 +59,24 @@ _SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (
 
 FORWARDED_FOR = b"x-forwarded-for"
 _PROXYS_OWN = frozenset((FORWARDED_FOR, b"x-forwarded-proto", b"forwarded", b"host"))
-"""Headers of the visitor that count for nothing, because HAProxy says the same in arguments; and
-Host, which comes last here.
-"""
+"""HAProxy says the same in arguments; and Host, which comes last here."""
 
 _COOKIE = b"\x06cookie"
-"""How the name is packed; where it is part of a value, the value is no Cookie
-(`SpoeQuestions._read_lines`).
-"""
+"""As packed; as part of a value it is no Cookie."""
 
 _TARGET_FIRST = string_bytes(MESSAGE) + b"\x05" + string_bytes(b"target") + b"\x08"
-"""How a message begins whose first argument of five is the target."""
 
 ASKERS_BYTES, ASKER_MAX = 8_000_000, 4_096
-"""What each of two generations of known askers may take, about: 2,000 of them; and the longest
-arguments that are remembered.
-"""
+"""Of each of two generations: 2,000 askers."""
 
 ASKER_BYTES = 2_000
-"""What a remembered asker takes beside its arguments, about."""
 
 _UNKNOWN = Arrival("GET", "http", "", "/", "", (), "")
 Answered = Callable[[bytes, bytes], None]
-"""Is told the numbers of a question and the actions that answer it."""
 
 
 class _Asker(msgspec.Struct, frozen=True, gc=False):
-    """Everything of a request but its target; good as long as what it was made with is in use."""
+    """Valid while what it was made with is in use."""
 
     arrival: Arrival  # one of its requests
     forward: bytes  # the actions that let it go on, but for the ticket
@@ -102,7 +87,7 @@ class _Asker(msgspec.Struct, frozen=True, gc=False):
     cost: int
 
     def is_of(self, proxy: Sender, limits: ArrivalLimits, own_cookies: frozenset[bytes]) -> bool:
-        """Whether it was made with these: all three are replaced as a whole by a reload."""
+        """All three are replaced as a whole by a reload."""
         return self.proxy is proxy and self.limits is limits and self.own_cookies is own_cookies
 
 
@@ -114,10 +99,6 @@ def _arguments(asked: bytes) -> dict[bytes, SpoeValue]:
 
 
 class SpoeQuestions:
-    """Decides about the requests of HAProxy. `asking` has the policy, the limits and the verdicts
-    that wait for their page.
-    """
-
     def __init__(self, asking: ProxyQuestions, on_error: Callable[[BaseException], None]) -> None:
         self.asking = asking
         self.on_error = on_error
@@ -127,11 +108,8 @@ class SpoeQuestions:
     def decide(
         self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered
     ) -> bytes | None:
-        """Actions that set variables; or None, and then `later` is called exactly once, with
-        `numbers` and them.
-
-        Raises BadFrame for a message that cannot be read, and nothing else. An error is never
-        `forward`. `server` is where the page is to be fetched, as HAProxy names it.
+        """None: `later` is called exactly once. Raises BadFrame for a message that cannot be read,
+        and nothing else. An error is never `forward`.
         """
         try:
             request, forward = self._read(asked, proxy)
@@ -162,7 +140,6 @@ class SpoeQuestions:
             return self._not_forwarded(OUTAGE, _UNKNOWN, server)
 
     def _read(self, asked: bytes, proxy: Sender) -> tuple[Arrival | Refusal, bytes]:
-        """The visitor's request, and the actions that would let it go on, if they are known."""
         if not asked.startswith(_TARGET_FIRST):
             return self._visitor_request(_arguments(asked), proxy), b""
         target, ends = string(asked, len(_TARGET_FIRST))
@@ -217,9 +194,7 @@ class SpoeQuestions:
         )
 
     def _lines(self, packed: bytes, address: bytes, tls: bool) -> CheckedLines | Refusal:
-        """The visitor's header lines; the last three say who the visitor is, how HAProxy is spoken
-        to, and with which Host.
-        """
+        """The last three say who the visitor is, how HAProxy is spoken to, and with which Host."""
         begins = packed.rfind(_COOKIE) + len(_COOKIE)
         values: CutValues = ((FORWARDED_FOR, address),)
         try:
@@ -240,8 +215,8 @@ class SpoeQuestions:
     def _read_lines(
         self, packed: bytes, kind: tuple[bytes, int, bool], values: CutValues
     ) -> CheckedLines | Refusal:
-        """Lines of a kind that is not known: their bytes without the cookie, where it was cut out
-        (0: nowhere), and whether over TLS.
+        """`kind`: bytes without the cookie, where it was cut out (0: nowhere), and whether over
+        TLS.
         """
         found = headers_at(packed)
         hosts = [text for name, text, _ in found if name == b"host"]
@@ -262,7 +237,6 @@ class SpoeQuestions:
         return lines
 
     def _forward(self, asked: Arrival) -> bytes:
-        """Lets it go on, with the cookies that the application may see."""
         sent = cookies_of(asked)
         kept = without_cookies(sent, self.asking.decisions.own_cookies) if sent else b""
         return FORWARD + _SET_COOKIES + string_bytes(kept) if kept else FORWARD

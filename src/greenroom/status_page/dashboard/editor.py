@@ -1,7 +1,3 @@
-"""The editor of the public status pages: title, address, and which rooms and health checks a page
-shows, with a preview.
-"""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,8 +38,6 @@ EVERY = "*"
 
 
 class NameChoice(NamedTuple):
-    """`names`: (name, chosen, whether there is such a thing)."""
-
     name: str
     heading: str
     every: str
@@ -90,7 +84,6 @@ def remove(page: PageRequest) -> Response:
 
 
 def preview(page: PageRequest) -> Response:
-    """Saves nothing."""
     document, known = _document(page), page.known.status_pages.get(page.field("page_id"))
     try:
         plan = status_pages.change(known.id, document) if known else status_pages.create(document)

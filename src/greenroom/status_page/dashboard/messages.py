@@ -1,6 +1,4 @@
-"""The public status page: how it looks, and the messages that operators write for it, with a
-preview before anyone sees them.
-"""
+"""Messages that operators write for the status page, with a preview."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,7 +31,6 @@ NOTES_SHOWN, INCIDENTS_SHOWN = 100, 50
 
 
 def show(page: PageRequest) -> Response:
-    """The pages that are served, the form for a message, and the messages."""
     return _form(page, {}, Faults(), None)
 
 
@@ -98,7 +95,6 @@ def _note(page: PageRequest) -> Entry[IncidentNote]:
 
 
 def _document(page: PageRequest) -> Json:
-    """A message about an incident has no title of its own."""
     incident = page.field("incident").strip()
     return {
         "incident": incident,

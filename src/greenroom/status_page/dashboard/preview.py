@@ -16,12 +16,9 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 STATUS = "/status-page"
 FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
-"""For a frame of the dashboard, and nowhere else."""
 
 
 class StatusDraft(NamedTuple):
-    """An unpublished message, or change of one; fields of an IncidentNote."""
-
     id: str
     incident: str
     title: str
@@ -30,8 +27,6 @@ class StatusDraft(NamedTuple):
 
 
 class ServedStatusPage(NamedTuple):
-    """Empty address: served nowhere."""
-
     title: str
     where: str
 
@@ -47,9 +42,7 @@ class StatusPreview(Protocol):
         """Those of the file, then of the store; where there are none, one with everything on it."""
 
     async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
-        """Returns content security policy and HTML of one of `pages`, or of an unsaved one. Raises
-        StorageFailed.
-        """
+        """Returns content security policy and HTML. Raises StorageFailed."""
 
 
 STATUS_PREVIEW = PagePart[StatusPreview]("status page")
@@ -57,7 +50,6 @@ INCIDENTS = PagePart[IncidentView]("incidents")
 
 
 def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
-    """What is wrong, where the preview would be."""
     answer = page.render(
         "page_problems.html", 400, texts=[fault.message for fault in refused.faults]
     )
@@ -73,7 +65,6 @@ def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
 
 
 def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
-    """A served page by its number, or one that is not saved."""
     status = status_of(page)
     try:
         policy, body = from_thread.run(status.html, shown, draft)
@@ -95,8 +86,6 @@ def status_of(page: PageRequest) -> StatusPreview:
 
 
 def unwritten(plan: Any) -> Any:
-    """Answers with the record that the plan would write."""
-
     def planned(known: Any, at: Any) -> Any:
         change = plan(known, at)
         return change._replace(answer=lambda _known: change.changes[0].record)

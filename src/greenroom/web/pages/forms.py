@@ -1,6 +1,4 @@
-"""Forms from the model's metadata: fields with help and bounds, documents from what was sent,
-faults beside fields.
-"""
+"""Forms from the model's metadata."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -21,7 +19,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 @dataclass(frozen=True, kw_only=True)
 class FieldView:
-    """A field for the macro `field`. `kind`: text, number, checkbox, select, textarea."""
+    """`kind`: text, number, checkbox, select, textarea."""
 
     name: str
     label: str
@@ -38,10 +36,7 @@ class FieldView:
 
 
 class Faults:
-    """Faults of a refused change by field; those of no shown field are `general`.
-
-    `labels`: names of fields for people, in place of the API's.
-    """
+    """Faults of no shown field are `general`. `labels`: names of fields for people."""
 
     def __init__(
         self, faults: Iterable[ApiFault] = (), labels: Mapping[str, str] = MappingProxyType({})
@@ -58,7 +53,6 @@ class Faults:
             )
 
     def take(self, name: str) -> tuple[str, ...]:
-        """Returns a field's faults and removes them from `general`."""
         return tuple(self.of.pop(name, ()))
 
     @property
@@ -130,7 +124,7 @@ def _kind(api_field: ApiField) -> str:
 
 
 def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]) -> Json:
-    """The form as the API wants it. Text that is no number stays text: the schema reports it."""
+    """Text that is no number stays text: the schema reports it."""
     document: Json = {}
     for name in names:
         api_field = schema_field(schema, name)
@@ -145,7 +139,6 @@ def document_of(schema: ApiSchema, names: Iterable[str], form: Mapping[str, Any]
 
 
 def read_value(kind: type | None, text: str, *, present: bool) -> Any:
-    """A checkbox that was not sent is false."""
     if kind is bool:
         return present and text not in ("", "false", "off")
     text = text.strip() if kind is not str or "\n" not in text else text
@@ -153,7 +146,6 @@ def read_value(kind: type | None, text: str, *, present: bool) -> Any:
 
 
 def flat(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Moves the extensions of an API document beside the other fields."""
     return {
         **{key: value for key, value in document.items() if key != EXTENSION},
         **document.get(EXTENSION, {}),
@@ -161,9 +153,7 @@ def flat(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unchanged_since(kind: str, id: str, revision: str, plan: ConfigChange) -> ConfigChange:
-    """Refuses the plan when another person has changed the record since `revision`, which the form
-    carries.
-    """
+    """`revision`: as the form carries it."""
 
     def careful(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = known.index_of(kind).get(id)
@@ -193,7 +183,6 @@ class Difference:
 def differences(
     labels: Mapping[str, str], before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> list[Difference]:
-    """In the order of `labels`; `before` is None for something new."""
     return [
         Difference(label, (before or {}).get(name), after.get(name))
         for name, label in labels.items()

@@ -29,6 +29,5 @@ PATHS = {
 
 
 def icon(name: str) -> Markup:
-    """SVG, hidden from screen readers: a text stands beside it."""
     picture = '<svg class="icon" viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" focusable="false"><path d="{}"/></svg>'
     return Markup(picture).format(PATHS[name])  # noqa: S704  our own text

@@ -1,4 +1,4 @@
-"""Times in the viewer's time zone, as forms of browsers write them: `2030-11-29T18:00`."""
+"""As forms of browsers write them: `2030-11-29T18:00`."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -7,7 +7,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_input(unix_ms: int | None, zone: str) -> str:
-    """With seconds and milliseconds only where there are some; empty for None."""
+    """Seconds only where there are some; empty for None."""
     if unix_ms is None:
         return ""
     at = datetime.fromtimestamp(unix_ms // 1000, ZoneInfo(zone)).replace(
@@ -19,10 +19,8 @@ def local_input(unix_ms: int | None, zone: str) -> str:
 
 
 def from_input(text: str, zone: str) -> int | None:
-    """Unix milliseconds, None for no time.
-
-    An hour that the clock shows twice is the first of the two; a skipped one is as long after the
-    jump.
+    """None for no time. An hour that the clock shows twice is the first of the two; a skipped one
+    is as long after the jump.
     """
     try:
         at = datetime.fromisoformat(text)

@@ -13,14 +13,13 @@ from greenroom.model.zone import Zone
 
 
 class Person(NamedTuple):
-    """`zone_ids`: zones they may see, empty for all; `author` is for the audit log."""
+    """`zone_ids`: empty for all; `author` is for the audit log."""
 
     name: str
     role: Role
     zone_ids: tuple[str, ...]
     author: str
     owner: str
-    """As in SessionRow, for revoking."""
 
     def sees(self, zone_id: str) -> bool:
         return not self.zone_ids or zone_id in self.zone_ids
@@ -29,14 +28,13 @@ class Person(NamedTuple):
         return self.role >= role
 
     def zones(self, known: Configuration) -> list[Entry[Zone]]:
-        """By name."""
         return sorted(
             (entry for entry in known.zones.values() if self.sees(entry.id)),
             key=lambda entry: entry.record.name,
         )
 
     def own_zones(self, known: Configuration) -> list[Entry[Zone]]:
-        """Those in which something can be saved: without the zones of a configuration file."""
+        """Without the zones of a configuration file."""
         return [zone for zone in self.zones(known) if not zone.read_only]
 
     def rooms(self, known: Configuration) -> Iterable[Entry[Room]]:

@@ -28,7 +28,6 @@ GROUPING = {
     "fr": "\u202f",
     "ru": "\u00a0",
 }
-"""Thousands separator, where it is not a comma."""
 
 
 class Viewer(NamedTuple):
@@ -38,7 +37,6 @@ class Viewer(NamedTuple):
 
     @classmethod
     def of(cls, headers: Mapping[str, str], cookies: Mapping[str, str]) -> "Viewer":
-        """Anything unknown falls back to a default."""
         theme = cookies.get(THEME_COOKIE, "")
         zone = cookies.get(ZONE_COOKIE, "").replace("%2F", "/")
         language = headers.get("accept-language", "en")[:2].lower()
@@ -75,7 +73,6 @@ def grouped(value: float, language: str = "en") -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`40 seconds`, `12 minutes`, `2 h 5 min`."""
     if seconds is None or not math.isfinite(seconds):
         return "unknown"
     whole = max(0, round(seconds))
@@ -94,7 +91,6 @@ def _number(context: Context, value: float | None) -> str:
 
 
 def local_time(unix_ms: int, zone: str, *, seconds: bool = False) -> str:
-    """`2030-11-29 18:00 CET`."""
     at = datetime.fromtimestamp(unix_ms / 1000, _time_zone(zone) or UTC)
     return f"{at:%Y-%m-%d %H:%M:%S %Z}" if seconds else f"{at:%Y-%m-%d %H:%M %Z}"
 
@@ -107,16 +103,11 @@ def _moment(context: Context, unix_ms: int | None, *, seconds: bool = False) -> 
 
 
 def share(value: float, limit: float) -> int:
-    """Whole per cent from 0 to 100."""
     return max(0, min(100, round(100 * value / limit))) if limit > 0 else 0
 
 
 def environment(packages: Sequence[str], shared: Mapping[str, Any]) -> Environment:
-    """Escapes everything; an unknown name in a template is an error, not an empty text.
-
-    Templates are those of this package and in `templates` of `packages`; their names are unique.
-    `shared`: further globals.
-    """
+    """Escapes everything; an unknown name is an error. Names of templates are unique."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader(one) for one in (__package__, *packages)]),
         autoescape=True,

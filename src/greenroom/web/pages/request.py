@@ -19,7 +19,7 @@ from greenroom.web.pages.rendering import Viewer
 from greenroom.web.refusals import not_found
 
 PREFIX = "greenroom.prefix"
-"""Scope key of a trusted proxy's path, such as `/greenroom`; empty: none."""
+"""A trusted proxy's path, such as `/greenroom`; empty: none."""
 
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
@@ -29,19 +29,14 @@ T = TypeVar("T")
 
 
 class PageFrame(NamedTuple):
-    """What the dashboard puts around every page."""
-
     templates: Environment
     values: Callable[["PageRequest"], Mapping[str, Any]]
-    """For the layout: navigation, notices, tour, last change."""
     undo_number: Callable[["PageRequest", str], str]
-    """Number of the change that this request made and the next page offers to undo, by notice;
-    empty: none.
-    """
+    """By notice; empty: none."""
 
 
 def _cookie_name(request: Request, name: str) -> str:
-    """With `__Host-`, which neither a neighbouring host nor plain HTTP can set, over TLS without a
+    """`__Host-` can be set by neither a neighbouring host nor plain HTTP: over TLS without a
     prefix.
     """
     hosted = request.url.scheme == "https" and not request.scope.get(PREFIX)
@@ -49,15 +44,12 @@ def _cookie_name(request: Request, name: str) -> str:
 
 
 def sent_cookie(request: Request, name: str) -> str:
-    """Empty without the cookie."""
     return request.cookies.get(_cookie_name(request, name), "")
 
 
 class PageRequest:
-    """One request after sign-in, role, zone, origin and CSRF token have been checked.
-
-    Page functions run in a thread: `change` and parts may block. In `async def` functions put what
-    blocks into a thread.
+    """After sign-in, role, zone, origin and CSRF token have been checked. Page functions run in a
+    thread; in `async def` functions put what blocks into a thread.
     """
 
     def __init__(
@@ -77,8 +69,7 @@ class PageRequest:
         self.parts = parts
         self._frame = frame
         self.known = known
-        """The configuration at the beginning of the request, of all zones: filter it with `person`.
-        """
+        """All zones: filter it with `person`."""
         self.session = session
         self.person = session.person if session else ANONYMOUS
         self.form = form
@@ -96,9 +87,7 @@ class PageRequest:
         samesite: Literal["lax", "strict"] = "lax",
         path: str = "/",
     ) -> None:
-        """Out of reach of scripts; an empty value with age 0 removes it. `__Host-` allows no `path`
-        but `/`.
-        """
+        """An empty value with age 0 removes it. `__Host-` allows no `path` but `/`."""
         sent_name = _cookie_name(self.request, name)
         answer.set_cookie(
             sent_name,
@@ -113,7 +102,6 @@ class PageRequest:
 
     @property
     def is_fragment(self) -> bool:
-        """Whether htmx asks for a part of a page."""
         return self.request.headers.get("hx-request") == "true"
 
     @property
@@ -121,7 +109,6 @@ class PageRequest:
         return self.config.clock.now_ms()
 
     def part(self, key: PagePart[T]) -> T | None:
-        """None when the process has no such part."""
         return self.parts.find(key)
 
     def path(self, name: str) -> str:
@@ -129,7 +116,7 @@ class PageRequest:
 
     @property
     def zone(self) -> Entry[Zone]:
-        """The zone of the path. Raises Refused when there is none."""
+        """Raises Refused."""
         zone = self.known.zones.get(self.path("zone_id"))
         if zone is None:
             raise not_found("zone", self.path("zone_id"))
@@ -137,7 +124,7 @@ class PageRequest:
 
     @property
     def room(self) -> Entry[Room]:
-        """The room of the path, in its zone. Raises Refused when there is none."""
+        """Raises Refused."""
         room = self.known.rooms.get(self.path("room_id"))
         if room is None or room.parent != self.zone.id:
             raise not_found("waiting room", self.path("room_id"))
@@ -158,20 +145,17 @@ class PageRequest:
         return room
 
     def query(self, name: str, default: str = "") -> str:
-        """Cut at 500 characters."""
         return self.request.query_params.get(name, default)[:500]
 
     def field(self, name: str, default: str = "") -> str:
-        """The last value counts."""
         values = self.form.get(name)
         return values[-1] if values else default
 
     def change(self, plan: ConfigChange) -> Any:
-        """In the name of this person. Raises Refused and StorageFailed."""
+        """Raises Refused and StorageFailed."""
         return self.config.change(self.person.author, plan)
 
     def url(self, path: str, **query: str) -> str:
-        """With the path under which a proxy serves the dashboard."""
         return (
             self.prefix
             + quote(path, safe="/-._~:@!$&'()*+,;=%")
@@ -186,10 +170,8 @@ class PageRequest:
         return Response(text, status, media_type="text/html")
 
     def redirect(self, path: str, **query: str) -> Response:
-        """Redirects to another page of the dashboard, with GET.
-
-        `notice="saved"` shows a line of NOTICES there; the page offers to undo what this request
-        changed.
+        """With GET. `notice="saved"` shows a line of NOTICES there; the page offers to undo what
+        this request changed.
         """
         if self.session and query.get("notice"):
             number = self._frame.undo_number(self, query["notice"])

@@ -1,7 +1,5 @@
-"""One row for each page and action: method, path, function, least role, and what it concerns.
-
-Tests walk over `ROUTES`: every row refuses lower roles, foreign zones, writes without CSRF token
-and writes from other origins.
+"""One row for each page and action. Tests walk over `ROUTES`: every row refuses lower roles,
+foreign zones, writes without CSRF token and writes from other origins.
 """
 
 from collections.abc import Callable
@@ -11,7 +9,6 @@ from typing import Any, NamedTuple
 from greenroom.model.account import Role
 
 PUBLIC = None
-"""In place of a role: no sign-in is needed."""
 
 
 class Threads(Enum):
@@ -24,15 +21,13 @@ class Threads(Enum):
 
 
 class RouteReach(Enum):
-    """What a page concerns, so who may see it besides the role."""
-
     ZONE = "the zone in its path: people with other zones get 404"
     FILTERED = "all zones: it shows those that the person may see, and has to filter itself"
     WHOLE = "the installation: people with single zones get 403"
 
 
 class PageRoute(NamedTuple):
-    """`function` takes the PageRequest; it runs in a thread unless it is `async def`."""
+    """`function` runs in a thread unless it is `async def`."""
 
     method: str
     path: str
@@ -49,7 +44,6 @@ def view(
     *,
     filtered: bool = False,
 ) -> PageRoute:
-    """A GET."""
     return PageRoute("GET", path, function, role, _reach(path, filtered))
 
 

@@ -12,11 +12,9 @@ SLACK_COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "s
 NUMBERS = {name: int(colour[1:], 16) for name, colour in SLACK_COLOURS.items()}
 CARD_COLOURS = {"error": "attention", "warning": "warning", "info": "accent", "success": "good"}
 FACTS_MAX = 10
-"""The generic payload has all facts."""
 
 
 def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """Slack's incoming webhook, which Mattermost and Rocket.Chat speak too."""
     fields = [
         {"title": _mrkdwn(name), "value": _mrkdwn(value)[:500], "short": len(value) < 30}
         for name, value in _facts(message)
@@ -37,7 +35,6 @@ def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
 
 
 def discord(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """Mentions in a text reach no one."""
     base: dict[str, Any] = {"allowed_mentions": {"parse": []}}
     if message.alert is None:
         return json_post(url, {"content": message.text, **base})
@@ -80,7 +77,6 @@ def gchat(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
 
 
 def msteams(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
-    """A Teams workflow "when a webhook request is received": a message with one adaptive card."""
     body: list[dict[str, Any]] = [
         {
             "type": "TextBlock",
@@ -116,7 +112,6 @@ def msteams(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
 
 
 def feishu(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """A custom bot of Feishu or Lark; with a secret the request is signed."""
     lines = [message.title, message.text, *(f"{name}: {value}" for name, value in _facts(message))]
     document: dict[str, Any] = {
         "msg_type": "text",
@@ -134,7 +129,6 @@ def _facts(message: Message) -> list[tuple[str, str]]:
 
 
 _NO_MENTION = str.maketrans("<>", "‹›")
-"""Google Chat reads `<users/all>` as a mention and has no escape for it."""
 
 
 def _mrkdwn(text: str) -> str:

@@ -13,7 +13,6 @@ from greenroom.alerts.rules.message import (
 )
 
 AUTH_HEADER = "cf-webhook-auth"
-"""Carries the secret, for receivers to compare."""
 
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 LEVELS = {"error": "error", "warning": "warning", "info": "info", "success": "info"}
@@ -26,7 +25,7 @@ def generic(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Alert API; the secret is the API key. The end of an incident closes its alert."""
+    """The secret is the API key."""
     key = [("Authorization", f"GenieKey {secret}")] if secret else []
     alert = message.alert
     if alert is not None and alert.state == "end":
@@ -47,9 +46,7 @@ def opsgenie(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The Events API; the API key is the secret, or `api_key` in the URL. Aggregates by
-    incident.
-    """
+    """The API key is the secret, or `api_key` in the URL."""
     alert = message.alert
     document: dict[str, Any] = {
         "title": message.title[:100],
@@ -68,7 +65,7 @@ def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The HTTP Event Collector; the secret is its token. A `raw` address gets only the payload."""
+    """The secret is its token. A `raw` address gets only the payload."""
     token = [("Authorization", f"Splunk {secret}")] if secret else []
     if urlsplit(url).path.rstrip("/").endswith("/raw"):
         return json_post(url, payload(message), *token)
@@ -82,7 +79,7 @@ def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
-    """The Events API v2; the secret is the routing key. The end of an incident resolves it."""
+    """The secret is the routing key."""
     alert = message.alert
     event: dict[str, Any] = {
         "summary": message.text[:1_024],
@@ -103,12 +100,11 @@ def pagerduty(message: Message, url: str, secret: str, _now_ms: int) -> Post:
 
 
 def answered_2xx(status: int, _body: bytes) -> str:
-    """What is wrong with an answer; empty when it was delivered."""
     return "" if 200 <= status < 300 else f"the receiver answered {status}"
 
 
 def answered_code_0(status: int, body: bytes) -> str:
-    """For services that answer 200 and report failures in the body (Feishu, Splunk)."""
+    """Feishu and Splunk answer 200 and report failures in the body."""
     problem = answered_2xx(status, body)
     if problem:
         return problem

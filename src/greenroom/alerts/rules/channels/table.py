@@ -13,9 +13,8 @@ GENERIC = "generic"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """`write` makes a request of (message, url, secret, now_ms); `problem` judges (status, body) of
-    its answer. `hosts` and `paths` recognize a URL. `published` is Cloudflare's `type`.
-    `secret_url`: what follows the host in the URL is a secret.
+    """`write` gets (message, url, secret, now_ms); `problem` judges (status, body). `published`:
+    Cloudflare's `type`. `secret_url`: what follows the host in the URL is a secret.
     """
 
     name: str
@@ -117,7 +116,6 @@ CHANNELS: Mapping[str, Channel] = {row.name: row for row in _ROWS}
 
 
 def channel_of(url: str) -> Channel:
-    """The generic channel when the URL matches no other."""
     parts = urlsplit(url)
     host, path = (parts.hostname or "").lower(), parts.path or "/"
     for row in _ROWS:

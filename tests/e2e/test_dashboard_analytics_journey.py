@@ -25,7 +25,7 @@ def rig(shared_greenroom) -> Iterator[LiveRig]:
 def test_dragging_over_a_chart_zooms_and_the_back_button_steps_out(rig, browser) -> None:
     with operator(browser, rig, viewport={"width": 1280, "height": 1400}) as page:
         page.goto(f"{rig.path}/analytics?span=24h")
-        expect(page.get_by_text("Demo data.")).to_be_visible()
+        expect(page.get_by_text("This range contains sample data.")).to_be_visible()
         assert page.locator(".panel svg").count() >= 7
         chart = page.locator('[data-panel="users"]')
         chart.scroll_into_view_if_needed()
@@ -67,7 +67,7 @@ def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, br
         page.get_by_role("button", name="Review").click()
         expect(page.get_by_text("must be at least five minutes before the start")).to_be_visible()
         page.get_by_label("Pre-queue opens").fill("2040-11-30T17:30")
-        page.get_by_label("Draw the places of the pre-queue").check()
+        page.get_by_label("Randomize the pre-queue").check()
         page.get_by_label("Active visitors at once").fill("50")
         page.get_by_label("New visitors per minute").fill("40")
         page.get_by_role("button", name="Review").click()

@@ -36,12 +36,12 @@ def plan_and_rehearse(page: Page, rig: LiveRig) -> None:
     page.get_by_label("Pre-queue opens").fill(moment(minutes=-10))
     page.get_by_label("Start", exact=True).fill(moment(minutes=30))
     page.get_by_label("End", exact=True).fill(moment(hours=2))
-    page.get_by_label("Draw the places of the pre-queue").check()
+    page.get_by_label("Randomize the pre-queue").check()
     page.get_by_label("Active visitors at once").fill("4")
     page.get_by_label("New visitors per minute").fill("4")
     page.get_by_label("Name").fill("friday")
     page.get_by_role("button", name="Review").click()
-    expect(page.get_by_text("drawn by lot")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("The pre-queue is randomized")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Create the event").click()
     expect(page.get_by_role("row", name="friday Pre-queue")).to_be_visible(timeout=PATIENCE_MS)
     page.goto(f"{rig.path}/events")
@@ -66,9 +66,7 @@ def plan_and_rehearse(page: Page, rig: LiveRig) -> None:
     expect(page.get_by_text("The other limits save the last visitor")).to_be_visible(
         timeout=PATIENCE_MS
     )
-    expect(page.get_by_text("Places of the pre-queue were drawn by lot.")).to_be_visible(
-        timeout=PATIENCE_MS
-    )
+    expect(page.get_by_text("a randomized pre-queue")).to_be_visible(timeout=PATIENCE_MS)
     sound_in_both_themes(page)
     page.goto(f"{rig.base}{event}")
 

@@ -114,7 +114,7 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(
         page.keyboard.press("1")
         page.get_by_label("Active visitors at once").fill("5")
         page.get_by_role("button", name="Show the effect").click()
-        expect(page.get_by_text("must be at most “Active visitors at once”")).to_be_visible()
+        expect(page.get_by_text("Can't be higher than Active visitors at once")).to_be_visible()
         page.get_by_label("Active visitors at once").fill("40")
         page.get_by_label("New visitors per minute").fill("40")
         page.get_by_role("button", name="Show the effect").click()

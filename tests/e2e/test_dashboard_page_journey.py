@@ -31,7 +31,7 @@ def test_a_page_is_themed_in_arabic_and_visitors_get_it(rig: LiveRig, browser: B
         page.get_by_label("Language of message 1").select_option("ar-EG")
         page.get_by_label("Text of message 1").fill("حتى منتصف الليل")
         page.locator("#f-default_template_language").select_option("ar-EG")
-        page.get_by_label("Moment").select_option("reject")
+        page.get_by_label("State").select_option("reject")
         page.get_by_label("Theme").select_option("dark")
         shown = preview(page)
         expect(shown.locator("html")).to_have_attribute("dir", "rtl")
@@ -57,7 +57,7 @@ def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(
         page.goto(f"{rig.path}/page")
         page.get_by_label("Show my own HTML").check()
         page.get_by_role("button", name="Use the example").click()
-        page.get_by_label("Moment").select_option("reject")
+        page.get_by_label("State").select_option("reject")
         expect(preview(page).get_by_role("heading", name="We are closed")).to_be_visible()
         page.get_by_role("textbox", name="HTML").focus()
         page.keyboard.press("Control+Home")
@@ -65,7 +65,9 @@ def test_a_template_is_edited_and_its_faults_are_marked_at_their_lines(
         expect(page.locator("#template-problems")).to_contain_text(
             "Line 1: {{/nothing}} closes a section"
         )
-        expect(preview(page).get_by_role("heading", name="No preview")).to_be_visible()
+        expect(
+            preview(page).get_by_role("heading", name="Fix the highlighted field")
+        ).to_be_visible()
         assert violations(page) == []
 
 
@@ -84,7 +86,7 @@ def test_it_works_without_scripts(rig: LiveRig, browser: Browser) -> None:
         browser, rig, java_script_enabled=False, viewport={"width": 390, "height": 800}
     ) as page:
         page.goto(f"{rig.path}/page")
-        page.get_by_label("Moment").select_option("random")
+        page.get_by_label("State").select_option("random")
         page.get_by_role("button", name="Show", exact=True).click()
         expect(page.frame_locator("iframe").locator("#room")).to_have_attribute(
             "data-view", "random"

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from greenroom.analytics.dashboard.panels import PANELS
 
 PATIENCE_MS = 60_000
-LABEL = "demo data"
+LABEL = "sample data"
 FREE = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
 TOTAL = """{ viewer { zones { waitingRoomAnalyticsAdaptiveGroups(limit: 1) {
   count sum { newUsersPerMinute usersWaited minutesGenerated } max { totalQueuedUsers } } } } }"""
@@ -83,7 +83,7 @@ def test_what_is_downloaded_says_it_too(at: DashboardBrowser) -> None:
     with page.expect_download() as found:
         page.get_by_role("link", name="Download CSV").click()
     rows = list(csv.DictReader(found.value.path().read_text().splitlines()))
-    generated = [float(row["generated minutes (demo data)"] or 0) for row in rows]
+    generated = [float(row["generated minutes (sample data)"] or 0) for row in rows]
     assert sum(generated) >= 29 * 1_440
     assert generated[len(generated) // 2] == 60
 

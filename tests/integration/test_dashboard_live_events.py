@@ -62,7 +62,7 @@ def test_an_event_is_extended_and_the_extension_taken_back(rig: DashboardRig) ->
     assert "Extend the event" in visitor.get(LIVE).text
     assert do(rig, visitor, "extend", minutes="45")[0] == 303
     assert event_of(rig).event_end_ms == before.event_end_ms + 45 * MINUTE_MS
-    assert "End of the event" in visitor.get(LIVE).text
+    assert "moved the end of the event" in visitor.get(LIVE).text
     assert undo(visitor) == 303
     assert event_of(rig).event_end_ms == before.event_end_ms
 

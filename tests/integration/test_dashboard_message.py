@@ -43,7 +43,7 @@ def tell(rig: DashboardRig, visitor: Visitor, text: str) -> int:
 
 def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
     before, visitor = room_of(rig), rig.person("operator")
-    assert "Tell waiting visitors" in visitor.get(LIVE).text
+    assert "Post a message" in visitor.get(LIVE).text
     assert tell(rig, visitor, " <b>Until midnight</b> ") == 303
     assert room_of(rig) == replace(
         before,
@@ -51,7 +51,7 @@ def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
         branding_messages=(),  # the room has a German one: it would hide the message
     )
     text = visitor.get(LIVE).text
-    assert "to “&lt;b&gt;Until midnight&lt;/b&gt;” (it was “”)" in text
+    assert "You posted a message: “&lt;b&gt;Until midnight&lt;/b&gt;”" in text
     number = re.search(r'name="number" value="(\d+)"', text)
     assert number
     assert visitor.post(f"{LIVE}/undo", number=number[1]).status_code == 303
@@ -81,7 +81,7 @@ def test_a_logo_too_long_for_the_audit_log_does_not_break_the_page(rig: Dashboar
 def test_an_own_page_shows_no_message_and_none_is_offered(rig: DashboardRig) -> None:
     rig.put((replace(room_of(rig), custom_page_html="<p>own</p>"), "z1"))
     visitor = rig.person("operator")
-    assert "Tell waiting visitors" not in visitor.get(LIVE).text
+    assert "Post a message" not in visitor.get(LIVE).text
     assert "cannot be done at the moment" in visitor.get(ACTION).text
 
 
@@ -107,7 +107,7 @@ def test_a_message_reaches_visitors_in_every_language_and_undo_brings_theirs_bac
     assert "Störung" in texts.pop("de-DE")
     assert all("Payment is down" in text for text in texts.values())
     shown = html.unescape(visitor.get(LIVE).text)
-    assert "it was “Avant minuit.” in fr-FR" in shown
+    assert "It replaced “Bis Mitternacht.” (de-DE), “Avant minuit.” (fr-FR)." in shown
     number = re.search(r'name="number" value="(\d+)"', shown)
     assert number
     assert visitor.post(f"{LIVE}/undo", number=number[1]).status_code == 303

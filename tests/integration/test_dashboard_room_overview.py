@@ -8,7 +8,7 @@ from config_material import room
 from dashboard_rig import DashboardRig
 
 FOLDED = re.compile(
-    r'<details class="kept-settings"><summary>Settings that were not changed \((\d+)\)</summary>(.*?)</details>',
+    r'<details class="kept-settings"><summary>Default settings \((\d+)\)</summary>(.*?)</details>',
     re.S,
 )
 

@@ -93,7 +93,7 @@ def test_the_table_shows_them_with_the_label_of_generated_data(tmp_path: Path) -
         row = re.search(r"<tr>\s*<th[^>]*><a href=\"/zones/z1/rooms/r1\".*?</tr>", text, re.S)
         assert row
         assert "<polyline points=" in row[0]
-        assert "demo data" in row[0]
+        assert "sample data" in row[0]
         other = re.search(r"<tr>\s*<th[^>]*><a href=\"/zones/z2/rooms/r2\".*?</tr>", text, re.S)
         assert other
         assert "<polyline" not in other[0]

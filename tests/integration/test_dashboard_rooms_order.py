@@ -78,7 +78,7 @@ def test_the_most_urgent_room_is_first_unless_another_order_is_asked_for(
 def test_a_refresh_asks_for_the_order_that_is_shown(dashboard: DashboardRig) -> None:
     fill(dashboard)
     text = dashboard.person("viewer", "z2").get("/rooms").text
-    assert '<option value="state" selected>most urgent first</option>' in text
+    assert '<option value="state" selected>Needs attention</option>' in text
     assert re.search(r'hx-get="/rooms\?[^"]*sort=state', text)
 
 

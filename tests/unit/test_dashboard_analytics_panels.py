@@ -103,7 +103,7 @@ def test_csv_has_one_line_for_each_step_and_one_column_for_each_series() -> None
     rows = list(csv.reader(csv_lines(answer, [str(at_s) for at_s in answer.steps()])))
     assert len(rows) == 11
     assert {len(row) for row in rows} == {2 + sum(len(panel.series) for panel in PANELS)}
-    assert rows[0][-1] == "generated minutes (demo data)"
+    assert rows[0][-1] == "generated minutes (sample data)"
     real = csv.reader(
         csv_lines(answer._replace(generated=0), [str(at_s) for at_s in answer.steps()])
     )

@@ -85,7 +85,7 @@ def test_the_example_of_the_issue_is_told_in_words() -> None:
         "At most 500 people are in your application at once, and at most 400 are let in during any minute."
         in said
     )
-    assert "A visitor counts for 5 minutes after the last click." in said
+    assert "Visitors keep their place on the site for 5 minutes after their last click." in said
     assert "suspended" in meaning({**shown, "suspended": True}, grouped)[0]
     assert has_example(shown)
     assert not any(
@@ -135,11 +135,45 @@ def test_faults_name_other_fields_as_the_form_does() -> None:
         "/new_users_per_minute",
     )
     assert Faults([fault], LABELS).take("new_users_per_minute") == (
-        "must be at most “Active visitors at once”, 321",
+        "Can't be higher than Active visitors at once (321).",
     )
     assert Faults([fault]).take("new_users_per_minute") == (
         "must be at most total_active_users, 321",
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "must have only letters (a to z, A to Z), digits, - and _, not 'Autumn sale'",
+            "Use letters, numbers, hyphens and underscores. How about Autumn-sale?",
+        ),
+        (
+            "must have only letters (a to z, A to Z), digits, - and _, not '!'",
+            "Use letters, numbers, hyphens and underscores.",
+        ),
+        (
+            "must be a domain name in lower case without scheme, port and path, such as"
+            " example.com, not 'https://…'",
+            "Enter just the domain, like example.com.",
+        ),
+        (
+            "must be http://host[:port] or https://host[:port], not '127.0.0.1:43635'",
+            "Start the address with http:// or https://.",
+        ),
+        (
+            "must be at most 30 minutes, not 45 (greenroom.session_ceiling of the zone)",
+            "This zone allows sessions of up to 30 minutes.",
+        ),
+        ("port 35301 is not allowed; allowed: 443, 80", "Use port 443 or 80."),
+        ("must be given together with total_active_users", "Set both limits, or leave both blank."),
+        ("must be at least 1, not 0", "must be at least 1, not 0"),
+    ],
+)
+def test_a_form_says_what_to_do(message: str, told: str) -> None:
+    fault = ApiFault(Code.INVALID, f"name: {message}", "/name")
+    assert Faults([fault]).take("name") == (told,)
 
 
 def test_a_room_is_shown_with_the_units_of_its_numbers() -> None:

@@ -159,7 +159,7 @@ def test_a_rule_beats_everything_and_each_says_what_it_made_of_the_request() -> 
     )
     told = asked("https://shop.example/", RoomDefinition(room(queue_all=True), (), rules))
     assert (told.result, told.word) == ("origin", "bypassed")
-    assert told.reason == "A bypass rule holds (browsers): no cookie, not counted."
+    assert told.reason == "Skips the line: matches bypass rule browsers."
     assert [rule.result for rule in told.rules] == [
         "switched off",
         "does not hold",
@@ -289,7 +289,7 @@ def test_the_command_explains_a_file(file: Path) -> None:
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith(
-        "GET https://a.example.com/x   from 198.51.100.9\n\n  goes to the origin: A bypass rule holds (ip.src in $office)"
+        "GET https://a.example.com/x   from 198.51.100.9\n\n  goes to the origin: Skips the line: matches bypass rule ip.src in $office"
     )
     assert "routes    + *.example.com/   room shop: the most specific matching route" in done.stdout
     assert (

@@ -182,7 +182,7 @@ def test_a_draw_says_a_range_and_a_chance_but_no_place() -> None:
 
 def test_a_line_says_how_long_it_takes_at_most() -> None:
     page = Elements(PAGE.html(held(estimate=Estimate(600, 720, 900, 1_080))))
-    assert page.shown("wait") == "about 12 minutes, at most 18"
+    assert page.shown("wait") == "about 12 minutes (18 at most)"
 
 
 def test_an_unknown_wait_is_said_as_unknown() -> None:

@@ -31,11 +31,11 @@ def test_a_wait_is_said_the_way_people_say_it(minutes: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("minutes", "most", "words"),
     [
-        (12, 18, "about 12 minutes, at most 18"),
+        (12, 18, "about 12 minutes (18 at most)"),
         (12, 12, "about 12 minutes"),
         (12, 0, "about 12 minutes"),
         (0, 1, "any moment now"),
-        (50, 70, "about 50 minutes, at most 1 hour 10 minutes"),
+        (50, 70, "about 50 minutes (1 hour 10 minutes at most)"),
         (61, 64, "about 1 hour 5 minutes"),
         (1_000, 1_441, "about 16 hours 40 minutes"),
     ],

@@ -140,7 +140,7 @@ class SignIn:
         with self._attempt(*keys):
             fits = password_fits(password, account.password_hash if account else "")
             if not fits or account is None:
-                raise _refused("wrong user name or password")
+                raise _refused("incorrect username or password")
         if account.totp_secret:
             return SecondStep(self._new(SECOND, _account_person(account).owner, SECOND_MS, browser))
         return self.as_account(account, browser)

@@ -62,7 +62,7 @@ OUTCOMES: dict[str, RoomOutcome] = {
             "abandoned",
             "usersAbandoned",
             "users",
-            "Stayed away",
+            "Abandoned",
             "places in line lost because the visitor stayed away",
         ),
         RoomOutcome(

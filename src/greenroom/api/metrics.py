@@ -335,7 +335,7 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _room(
         "estimated_wait_p95_seconds",
-        "wait that 19 of 20 visitors who join the line now do not exceed; absent while unknown",
+        "95th percentile of the estimated wait of visitors who join the line now; absent while unknown",
         _long_wait,
     ),
     _room(

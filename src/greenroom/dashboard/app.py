@@ -201,7 +201,7 @@ class Dashboard:
             )
             return await self._told(request, 403, "You may not do this", needed, session, known)
         if row.reach is RouteReach.ZONE and not person.sees(request.path_params["zone_id"]):
-            return await self._told(request, 404, "There is no such page", "", session, known)
+            return await self._told(request, 404, "Page not found", "", session, known)
         return None
 
     def _page(
@@ -238,7 +238,7 @@ class Dashboard:
         )
 
     async def _no_route(self, request: Request, error: HTTPException) -> Response:
-        title = "There is no such page" if error.status_code == 404 else "This cannot be done here"
+        title = "Page not found" if error.status_code == 404 else "This cannot be done here"
         return await self._told(request, error.status_code, title, "")
 
     async def _refused(self, request: Request, error: Refused) -> Response:

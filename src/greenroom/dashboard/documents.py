@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 SECTIONS = {
-    "tutorial": "Learn",
-    "howto": "Do",
-    "explanation": "Understand",
-    "reference": "Look up",
+    "tutorial": "Tutorial",
+    "howto": "Guides",
+    "explanation": "Concepts",
+    "reference": "Reference",
     "decisions": "Decisions",
 }
 

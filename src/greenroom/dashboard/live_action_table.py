@@ -129,8 +129,7 @@ ACTIONS: Mapping[str, LiveAction] = {
             "3",
             "Hold everybody",
             "Hold all new visitors",
-            "From now on every new visitor waits, however much room there is. Visitors who are"
-            " inside stay and go on as before.",
+            "Every new visitor waits from now on, however much room there is. People inside stay.",
             "Hold all new visitors",
             "danger",
             lambda live: not live.now.room.queue_all,
@@ -154,8 +153,7 @@ ACTIONS: Mapping[str, LiveAction] = {
             "4",
             "Reject new visitors",
             "Reject new visitors",
-            "From now on new visitors are told that it is closed, also those who wait now. Visitors"
-            " who are inside stay.",
+            "New and waiting visitors see a “closed” page. People inside stay.",
             "Reject new visitors",
             "danger",
             lambda live: live.now.room.queueing_method != "reject",
@@ -178,7 +176,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         LiveAction(
             "message",
             "5",
-            "Tell waiting visitors",
+            "Post a message",
             "Post a message",
             "The message is shown on the waiting page from its next refresh, in every language. It"
             " replaces the messages shown now; leave it blank to remove them. Undo brings them"
@@ -221,9 +219,9 @@ ACTIONS: Mapping[str, LiveAction] = {
             "8",
             "End all sessions",
             "End all sessions of the room",
-            "Every visitor who is inside counts as a new one from their next request on, and waits"
-            " behind those who wait now. Connections that are open are closed within five seconds,"
-            " and the places are free after six. The limits hold throughout.",
+            "Everyone on the site goes to the back of the line on their next click. Open connections"
+            " are closed within five seconds; places free up in about six. The limits hold"
+            " throughout.",
             "End all sessions",
             "danger",
             lambda _: True,

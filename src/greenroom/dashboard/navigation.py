@@ -69,6 +69,12 @@ def visible(person: Person) -> list[tuple[str, list[NavigationItem]]]:
     return [(group, list(items)) for group, items in groupby(shown, key=lambda item: item.group)]
 
 
+NAMED: Mapping[str, str] = {
+    "created": "{name} created. Next: set up its waiting page, schedule an event, do a dry run.",
+    "saved": "{name} saved.",
+}
+"""Notices on the page of a room."""
+
 NOTICES: Mapping[str, str] = {
     "created": "Created.",
     "saved": "Saved.",
@@ -81,7 +87,18 @@ NOTICES: Mapping[str, str] = {
     "silent": "Silenced.",
     "signed-out": "You are signed out.",
     "welcome": "Welcome. Start with a zone: the domain that your visitors see.",
-    "done": "Done. Every gateway follows within a second.",
+    "did-limits": "Limits changed.",
+    "did-let-in": "Letting extra visitors in.",
+    "did-hold": "New visitors are on hold.",
+    "did-release": "Visitors are let in again.",
+    "did-reject": "New visitors see a “closed” page.",
+    "did-accept": "New visitors are accepted again.",
+    "did-message": "Message posted.",
+    "did-extend": "Event extended.",
+    "did-end-event": "Event ended.",
+    "did-end-sessions": "All sessions ended.",
+    "did-suspend": "Room suspended.",
+    "did-resume": "Room resumed.",
     "given-up": "Given up. Other data centers get its units when its last session must have ended.",
     "undone": "Your last change was undone.",
     "unchanged": "Nothing was changed.",

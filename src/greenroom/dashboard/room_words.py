@@ -22,7 +22,8 @@ def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str
             f" {number(rate)} are let in during any minute."
         ),
         (
-            f"A visitor counts for {duration(minutes * 60)} after the last click."
+            f"Visitors keep their place on the site for {duration(minutes * 60)} after their last"
+            " click."
             if not room.get("disable_session_renewal")
             else (
                 f"A visit ends {duration(minutes * 60)} after the visitor was let in, even in the"
@@ -37,8 +38,8 @@ def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str
 
 
 _METHODS = {
-    "fifo": ("The others wait in the order in which they came.",),
-    "random": ("The others wait, and who is let in next is drawn by lot.",),
+    "fifo": ("Everyone else waits, first come, first served.",),
+    "random": ("Everyone else waits, and the next visitors are drawn at random.",),
     "passthrough": ("No one waits: every visitor is let in and counted.",),
     "reject": ("No one is let in: new visitors are told that it is closed.",),
 }

@@ -16,21 +16,20 @@ TOUR = (
     TourStep(
         "/rooms",
         "Is everything all right?",
-        "Every room with its state at this moment, fresh by itself: how much of each limit is used,"
-        " and who waits. What needs you stands first when you order by urgency.",
+        "All your rooms, live: how full they are and how many people are waiting. Rooms that need"
+        " you come first.",
     ),
     TourStep(
         "./live",
         "What can I change now?",
-        "One room in the hour of its sale: which limit decides at this moment, how long the line"
-        " is, and what you can do. Every action asks first, and what can be taken back, you can"
-        " undo.",
+        "Run the sale from here. See what's holding people back, and act on it. You confirm every"
+        " action, and can undo most of them.",
     ),
     TourStep(
         "./dry-run",
         "What will happen on Friday?",
-        "Say whom you expect, and the simulator says how long they would wait, and what other"
-        " limits would change.",
+        "Enter the crowd you expect and see how long people would wait, and what different limits"
+        " would do.",
         Role.OPERATOR,
     ),
     TourStep(

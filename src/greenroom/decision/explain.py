@@ -329,7 +329,7 @@ def _verdict(
         return _arrives(now, ledgers)
     if question is ArrivalQuestion.BYPASSED and holding is not None:
         said = holding.description or holding.expression
-        return "origin", "bypassed", f"A bypass rule holds ({said}): no cookie, not counted."
+        return "origin", "bypassed", f"Skips the line: matches bypass rule {said}."
     if question is ArrivalQuestion.PROVISIONAL and comes_from_elsewhere(arrival) and not crosses:
         return (
             "depends",

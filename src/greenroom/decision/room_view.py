@@ -130,7 +130,7 @@ ROOM_STATES: tuple[StateRow, ...] = (
     StateRow(
         "origin",
         lambda it: it.now.origin_down,
-        "Holding: the origin is unhealthy",
+        "On hold – site is down",
         "red",
         "origin",
         "The origin is unhealthy",
@@ -142,14 +142,14 @@ ROOM_STATES: tuple[StateRow, ...] = (
     StateRow(
         "passthrough",
         lambda it: it.now.holds_nobody,
-        "Passing everyone",
+        "Letting everyone through",
         "gray",
         title="Everyone passes",
         text="Every visitor is let in and counted; the limits do not apply.",
         public="Open",
     ),
     StateRow("queueing", lambda it: it.figures.waiting > 0, "Queueing", "yellow"),
-    StateRow("open", lambda _: True, "Not queueing", "green", public="Open"),
+    StateRow("open", lambda _: True, "Open", "green", public="Open"),
 )
 """The first that applies counts: what stops admissions stands before what slows them. `queue_all`
 stands before a pre-queue because it goes on when the event starts.

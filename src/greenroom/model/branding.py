@@ -45,7 +45,7 @@ class Branding:
         high=2 * LOGO_BYTES_MAX,
     )
     accent_color: str = spec(
-        "accent colour, `#rrggbb`; made darker or lighter where it could not be read",
+        "accent colour, `#rrggbb`; the shade is adjusted where needed so it stays readable",
         "",
         pattern=r"(#[0-9A-Fa-f]{6})?",
         pattern_words="be # and six hexadecimal digits such as #0b5fff",
@@ -53,7 +53,7 @@ class Branding:
         form=FormSpec("page", "Colour"),
     )
     message: str = spec(
-        "message to waiting visitors, in the languages that have none of their own",
+        "message to waiting visitors, in every language without its own message",
         "",
         high=500,
         pattern=TEXT,

@@ -70,7 +70,7 @@ def test_without_a_script_the_refresh_header_loads_the_page_again_and_everything
         "1,233",
         "about 10 minutes",
         "14:13:20 UTC",
-        "come back within five minutes",
+        "hold your place for five minutes",
         "Leave the line",
     ):
         assert words in text

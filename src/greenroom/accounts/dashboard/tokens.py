@@ -10,10 +10,10 @@ from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
 SCOPE_WORDS = {
-    "read": "Look at everything but analytics",
-    "edit": "Change everything (includes looking)",
-    "analytics": "Ask for analytics",
-    "probe": "Report as a probe agent",
+    "read": "Read",
+    "edit": "Read and write",
+    "analytics": "Query analytics",
+    "probe": "Report probes (health check agents)",
 }
 
 

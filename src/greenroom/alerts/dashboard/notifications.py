@@ -41,7 +41,7 @@ SILENCE_HOURS = (1, 4, 12, 24, 72)
 POLICY_LABELS: Mapping[str, str] = {
     "name": "Name",
     "alert_type": "When",
-    "alert_interval": "At most once in",
+    "alert_interval": "Send at most every",
     "description": "Note",
     "enabled": "Switched on",
 }

@@ -43,9 +43,9 @@ class ChartPanel(NamedTuple):
 
 def _percentiles(stem: str) -> tuple[PanelSeries, ...]:
     rows = (
-        ("50", "Half of them at most", "accent"),
-        ("75", "3 of 4 at most", "blue"),
-        ("95", "19 of 20 at most", "red"),
+        ("50", "Median", "accent"),
+        ("75", "p75", "blue"),
+        ("95", "p95", "red"),
     )
     return tuple(
         PanelSeries(label, Wanted("percentile", f"{stem}P{percent}"), "line", tone)
@@ -57,8 +57,7 @@ PANELS = (
     ChartPanel(
         "users",
         "Visitors",
-        "The most that were active and the most that waited at one moment of each step, with the"
-        " limit of active visitors.",
+        "Peak active and waiting visitors of each step, with the limit of active visitors.",
         "users",
         (
             PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent", stack=True),
@@ -103,9 +102,7 @@ PANELS = (
         " they stayed away for too long.",
         "users",
         (
-            PanelSeries(
-                "Stayed away", Wanted("sum", "usersAbandoned"), "bar", "yellow", stack=True
-            ),
+            PanelSeries("Abandoned", Wanted("sum", "usersAbandoned"), "bar", "yellow", stack=True),
             PanelSeries(
                 "Left by themselves", Wanted("sum", "usersLeft"), "bar", "blue", stack=True
             ),
@@ -137,15 +134,15 @@ PANELS = (
 )
 
 GLANCE = (
-    ("Most active visitors", Wanted("max", "totalActiveUsers"), "users"),
+    ("Peak active", Wanted("max", "totalActiveUsers"), "users"),
     ("Longest line", Wanted("max", "totalQueuedUsers"), "users"),
-    ("Busiest minute", Wanted("max", "newUsersPerMinute"), "users"),
+    ("Peak admitted per minute", Wanted("max", "newUsersPerMinute"), "users"),
     ("Let in", Wanted("sum", "newUsersPerMinute"), "users"),
     ("Let in from the line", Wanted("sum", "usersWaited"), "users"),
-    ("Stayed away", Wanted("sum", "usersAbandoned"), "users"),
-    ("Time in line, half at most", Wanted("percentile", "totalTimeWaitedP50"), "seconds"),
-    ("Time in line, 19 of 20 at most", Wanted("percentile", "totalTimeWaitedP95"), "seconds"),
-    ("Time in your application, half at most", Wanted("percentile", "timeOnOriginP50"), "seconds"),
+    ("Abandoned", Wanted("sum", "usersAbandoned"), "users"),
+    ("Time in line, median", Wanted("percentile", "totalTimeWaitedP50"), "seconds"),
+    ("Time in line, p95", Wanted("percentile", "totalTimeWaitedP95"), "seconds"),
+    ("Time in your application, median", Wanted("percentile", "timeOnOriginP50"), "seconds"),
 )
 
 STEPS = (
@@ -167,9 +164,9 @@ MORE_SPANS = (("30d", "30 days", 30 * DAY_S),)
 
 COMPARISONS = {
     "": ("No comparison", 0),
-    "before": ("The time just before", -1),
-    "day": ("A day earlier", DAY_S),
-    "week": ("A week earlier", 7 * DAY_S),
+    "before": ("Previous period", -1),
+    "day": ("Previous day", DAY_S),
+    "week": ("Previous week", 7 * DAY_S),
 }
 """Name -> (label, seconds earlier; -1: as long as the span)."""
 
@@ -299,7 +296,7 @@ def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
     ]
     series = [one.wanted for panel in PANELS for one in panel.series]
     if answer.generated:
-        names.append("generated minutes (demo data)")
+        names.append("generated minutes (sample data)")
         series.append(_GENERATED)
     yield ",".join(["time", *(f'"{name}"' for name in names)])
     for at_s, text in zip(answer.steps(), times, strict=True):

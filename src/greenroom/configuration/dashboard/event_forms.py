@@ -18,13 +18,13 @@ TIMES = {
     "prequeue_start_time": (
         "Pre-queue opens",
         (
-            "From then on new visitors are collected and no visitor is let in. At least five"
-            " minutes before the start."
+            "Visitors can join from now. Nobody gets in until the start. At least five minutes"
+            " before the start."
         ),
     ),
     "event_start_time": (
         "Start",
-        "From then on the settings below count, and visitors are let in.",
+        "Visitors are admitted from now, with the settings below.",
     ),
     "event_end_time": ("End", "The room goes back to its own settings."),
 }
@@ -35,11 +35,11 @@ OVERRIDES = {
     "disable_session_renewal": ("Fixed session length", bool),
     "queueing_method": ("Queueing method", str),
 }
-"""Empty: as in the room."""
+"""Blank: the room's."""
 
 METHODS = (
     ("fifo", "First come, first served"),
-    ("random", "By lot"),
+    ("random", "Random"),
     ("passthrough", "Let everyone pass"),
     ("reject", "Reject new visitors"),
 )
@@ -120,14 +120,11 @@ def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFie
         _field(name, label, values, faults, kind="datetime-local", help=text)
         for name, (label, text) in TIMES.items()
     ]
-    draw = (
-        "Everyone who came before the start has the same chance. Visitors who come later stand"
-        " behind them."
-    )
+    draw = "Everyone here before the start has an equal chance. Later arrivals join the end."
     times.append(
         _field(
             "shuffle_at_event_start",
-            "Draw the places of the pre-queue by lot at the start",
+            "Randomize the pre-queue at the start",
             values,
             faults,
             kind="checkbox",
@@ -151,7 +148,7 @@ def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Fa
             faults,
             kind="number",
             unit=unit,
-            help=f"Empty: as in the room, {inherited:,}.",
+            help=f"Room setting: {inherited:,}",
         )
     words = dict(METHODS if name == "queueing_method" else YES_NO)
     now = words[str(inherited).lower()]
@@ -161,7 +158,7 @@ def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Fa
         values,
         faults,
         kind="select",
-        choices=(("", f"As in the room ({now.lower()})"), *words.items()),
+        choices=(("", f"Room setting: {now.lower()}"), *words.items()),
     )
 
 

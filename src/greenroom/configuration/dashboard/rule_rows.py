@@ -131,7 +131,7 @@ def row_problem(row: ConditionRow) -> str:
 def _values_problem(label: str, row: ConditionRow, operator: RowOperator) -> str:
     values = _values(row)
     if not values or (not operator.several and len(values) > 1):
-        return f"{label}: enter {'one value a line' if operator.several else 'one value'}"
+        return f"{label}: enter {'one value per line' if operator.several else 'one value'}"
     if len(values) > VALUES_MAX:
         return f"{label}: at most {VALUES_MAX} values; use a list for more"
     if row.operator == "wildcard":
@@ -165,7 +165,10 @@ def expression_of(groups: Groups) -> str:
 
 
 def _values(row: ConditionRow) -> list[str]:
-    lines = row.value.splitlines() if ROW_OPERATORS[row.operator].several else [row.value]
+    text = row.value
+    if kind_of_field(row.field) in _LITERALS:  # no address or number has a comma; other texts may
+        text = text.replace(",", "\n")
+    lines = text.splitlines() if ROW_OPERATORS[row.operator].several else [row.value]
     return [line.strip() for line in lines if line.strip()]
 
 

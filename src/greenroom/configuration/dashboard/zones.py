@@ -23,7 +23,7 @@ from greenroom.web.refusals import Refused
 LABELS: Mapping[str, str] = {
     "name": "Domain",
     "origin": "Your application",
-    "limit_floor": "Least value of the two limits",
+    "limit_floor": "Lowest allowed limit",
     "session_ceiling": "Longest session",
     "always_use_https": "Visitors always use HTTPS",
     "case_insensitive_paths": "Ignore case in paths",
@@ -37,11 +37,11 @@ FIELD_HELP: Mapping[str, str] = {
         " below it."
     ),
     "origin": (
-        "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000; empty: where"
-        " the configuration file says."
+        "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000. Leave"
+        " blank to use the address in your configuration file."
     ),
-    "limit_floor": "No room of the zone may have a smaller limit.",
-    "session_ceiling": "No room of the zone may have longer sessions.",
+    "limit_floor": "Rooms in this zone can't go below this.",
+    "session_ceiling": "Rooms in this zone can't have longer sessions.",
     "always_use_https": (
         "Browsers then send the visitor's cookie over HTTPS only, also when a payment page sends"
         " the visitor back."

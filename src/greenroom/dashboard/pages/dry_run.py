@@ -37,7 +37,7 @@ class NumberField(NamedTuple):
 
 NUMBERS: Mapping[str, NumberField] = {
     "visitors": NumberField("Visitors", "10000", 1, 2_000_000, "How many you expect."),
-    "minutes": NumberField("Minutes", "10", 1, 10_080, "Within which they arrive."),
+    "minutes": NumberField("Arriving within (minutes)", "10", 1, 10_080, ""),
     "visit_minutes": NumberField(
         "Length of a visit",
         "2",
@@ -46,18 +46,14 @@ NUMBERS: Mapping[str, NumberField] = {
         "Minutes from being let in to the last click, on average.",
     ),
     "patience_minutes": NumberField(
-        "Patience",
-        "0",
+        "Give up after (minutes)",
+        "",
         0,
         10_000,
-        "Minutes until a waiting visitor gives up, on average. 0: no one does.",
+        "Average. Leave blank if everyone waits.",
     ),
     "early_percent": NumberField(
-        "Come before the start",
-        "50",
-        0,
-        100,
-        "Per cent of the visitors: they gather in the pre-queue.",
+        "In the pre-queue (%)", "50", 0, 100, "Share of the visitors who come before the start."
     ),
     "total_active_users": NumberField(
         "Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."

@@ -63,7 +63,7 @@ def do(page: PageRequest) -> Response:
             raise Refused(
                 ApiFault(
                     Code.INVALID,
-                    f"typed: must be the name of the room, {entry.record.name}",
+                    f"typed: Type {entry.record.name} to confirm.",
                     "/typed",
                 )
             )
@@ -82,7 +82,7 @@ def do(page: PageRequest) -> Response:
         page.change(careful)
     except Refused as refused:
         return _asked(page, one, Faults(refused.faults, UNDO_LABELS), status=refused.status)
-    return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}/live", notice="done")
+    return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}/live", notice=f"did-{one.name}")
 
 
 def configured_live(page: PageRequest) -> RoomView:

@@ -35,10 +35,10 @@ from greenroom.web.refusals import Refused
 
 PER_PAGE = 50
 SORTS = {
-    "state": "most urgent first",
-    "name": "by name",
-    "waiting": "most waiting first",
-    "active": "most active first",
+    "state": "Needs attention",
+    "name": "Name",
+    "waiting": "Most waiting",
+    "active": "Most active",
 }
 
 ROOM_PATH = "/zones/{zone_id}/rooms/{room_id}"

@@ -36,7 +36,7 @@ TONES = {"healthy": "green", "unhealthy": "red", "unknown": "yellow", "suspended
 WORDS = {
     "healthy": "Healthy",
     "unhealthy": "Unhealthy",
-    "unknown": "Not known",
+    "unknown": "Pending first check",
     "suspended": "Suspended",
 }
 TIMES = {"tcp_ms": "Connect", "tls_ms": "TLS", "ttfb_ms": "First byte", "rtt_ms": "Whole answer"}

@@ -146,7 +146,7 @@ def _incidents(page: PageRequest) -> list[Json]:
 
 
 def _fields(values: Mapping[str, Any], faults: Faults, incidents: list[Json]) -> list[FieldView]:
-    about = [("", "Nothing: a message of its own")]
+    about = [("", "General announcement")]
     about += [(one["id"], f"{one['text'][:80]} ({one['started_at'][:10]})") for one in incidents]
     incident = str(values.get("incident", ""))
     if incident and incident not in dict(about):

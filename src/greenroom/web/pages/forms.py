@@ -1,7 +1,7 @@
 """Forms from the model's metadata."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,56 @@ from greenroom.web.refusals import ApiFault, Code, Refused
 
 _SNAKE = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
+
+
+_FOR_PEOPLE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (
+        r"must have only letters .*digits, - and _, not '(.*)'",
+        lambda it: (
+            "Use letters, numbers, hyphens and underscores."
+            + (f" How about {slug}?" if (slug := _slug(it[1])) else "")
+        ),
+    ),
+    (r"must be a domain name in lower case .*", "Enter just the domain, like example.com."),
+    (
+        r"(greenroom\.origin: )?must be http://host\[:port\] .*",
+        "Start the address with http:// or https://.",
+    ),
+    (
+        r"must be at most (\d+ minutes), not .* \(greenroom\.session_ceiling of the zone\)",
+        r"This zone allows sessions of up to \1.",
+    ),
+    (
+        r"must be at least (\d+), not .* \(greenroom\.limit_floor of the zone\)",
+        r"This zone allows limits of \1 or more.",
+    ),
+    (r"must be at most “([^”]+)”, ([\d,]+)", r"Can't be higher than \1 (\2)."),
+    (r"must be given together with .*", "Set both limits, or leave both blank."),
+    (r"port \d+ is not allowed; allowed: (.*)", lambda it: f"Use port {_listed(it[1])}."),
+    (
+        r"this ([a-z ]+) comes from the configuration file and can only be changed there",
+        r"This \1 is managed in your configuration file: change it there.",
+    ),
+)
+"""Refusals of the API, in full, and what a form says instead."""
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
+
+
+def _listed(ports: str) -> str:
+    first, _, last = ports.rpartition(", ")
+    return f"{first} or {last}" if first else last
+
+
+def for_people(message: str) -> str:
+    """The message as a form says it: what to do, and no rule of a pattern."""
+    for rule, words in _FOR_PEOPLE:
+        found = re.fullmatch(rule, message, re.DOTALL)
+        if found:
+            return found.expand(words) if isinstance(words, str) else words(found)
+    return message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +95,10 @@ class Faults:
         for fault in faults:
             name = field_of(fault.pointer)
             message = fault.message.removeprefix(f"{name}: ")
-            self.of.setdefault(name, []).append(
-                _SNAKE.sub(
-                    lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0],
-                    message,
-                )
+            message = _SNAKE.sub(
+                lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0], message
             )
+            self.of.setdefault(name, []).append(for_people(message))
 
     def take(self, name: str) -> tuple[str, ...]:
         return tuple(self.of.pop(name, ()))

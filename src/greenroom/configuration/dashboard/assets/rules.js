@@ -75,7 +75,7 @@ function begin(form) {
     const word = row.querySelector("[data-part=operator]").value;
     const value = row.querySelector("[data-part=value]");
     value.hidden = word === "true" || word === "false";
-    value.placeholder = word.endsWith("in") ? "value, one a line" : word.endsWith("list") ? `list: ${form.dataset.lists || "there is none yet"}` : "value";
+    value.placeholder = word.endsWith("in") ? "value, one per line" : word.endsWith("list") ? `list: ${form.dataset.lists || "there is none yet"}` : "value";
   }
 
   // The editor

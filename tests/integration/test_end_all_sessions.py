@@ -32,7 +32,7 @@ def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(
     assert "End all sessions" in visitor.get(LIVE).text
     refused = visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed="another")
     assert refused.status_code == 400
-    assert f"must be the name of the room, {name}" in html.unescape(refused.text)
+    assert f"Type {name} to confirm." in html.unescape(refused.text)
     assert ended_ms(dashboard) == 0
     assert visitor.post(f"{LIVE}/do/end-sessions", revision=revision, typed=name).status_code == 303
     assert ended_ms(dashboard) == dashboard.clock.at_ms

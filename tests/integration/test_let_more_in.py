@@ -51,7 +51,7 @@ def test_it_is_audited_shown_and_over_after_a_minute(dashboard: DashboardRig) ->
         "ada",
         {"let_in": 7, "let_in_until_ms": now_ms + MINUTE_MS},
     )
-    assert "7 more visitors are let in" in html.unescape(dashboard.person("viewer").get(LIVE).text)
+    assert "Letting in 7 extra visitors" in html.unescape(dashboard.person("viewer").get(LIVE).text)
 
 
 def test_other_changes_keep_it(dashboard: DashboardRig) -> None:

@@ -135,7 +135,7 @@ class Room:
             "Who is let in next.",
             choices=(
                 "First come, first served",
-                "By lot",
+                "Random",
                 "Let everyone pass",
                 "Reject new visitors",
             ),
@@ -170,7 +170,10 @@ class Room:
         ),
     )
     description: str = spec(
-        "a note for operators", "", high=10_000, form=FormSpec("waiting", "Note")
+        "a note for operators",
+        "",
+        high=10_000,
+        form=FormSpec("waiting", "Note", "Only your team sees this."),
     )
     custom_page_html: str = spec(
         "Mustache template of the waiting page; empty = the built-in page", "", high=TEMPLATE_MAX
@@ -239,8 +242,8 @@ class Room:
         extension=True,
         form=FormSpec(
             "more",
-            "Let new visitors in after their ticket came back",
-            choices=("Never", "Always", "While most tickets do not come back"),
+            "Require cookies",
+            choices=("Never", "Always", "Automatic (when bots are likely)"),
         ),
     )
     provisional_sessions: bool = spec(
@@ -290,7 +293,11 @@ class Room:
         " gets 503, crawlers too",
         False,
         extension=True,
-        form=FormSpec("more", "Same status for all held requests"),
+        form=FormSpec(
+            "more",
+            "Send the waiting page to every request",
+            "Otherwise images, scripts and crawlers get a 503.",
+        ),
     )
     pace_admissions: bool = spec(
         "spread admissions evenly when a crowd comes after a quiet time; otherwise as many are let"
@@ -357,14 +364,14 @@ class Room:
         low=2,
         high=60,
         extension=True,
-        form=FormSpec("more", "Longest time between refreshes"),
+        form=FormSpec("more", "Refresh the waiting page at least every"),
     )
     line_table: bool = spec(
         "waiting pages find their place in a public table of the line, the same for all, and check"
         " in once a minute; only for fifo",
         False,
         extension=True,
-        form=FormSpec("more", "Shared table of the line, for very large rooms"),
+        form=FormSpec("more", "Large-queue mode", "Only with “First come, first served”."),
     )
     sessions_ended_ms: int = 0
     """0: never. Not a setting."""

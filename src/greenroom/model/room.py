@@ -265,6 +265,7 @@ class Room:
         ),
         high=1_000,
         extension=True,
+        example="https://partner.example",
         form=FormSpec(
             "more",
             "Sites that may show the waiting page in a frame",

@@ -1,9 +1,5 @@
-"""The admission rules: who is let in, and when. The caller passes time, random bits and messages
-(docs/howto/drive-the-core.md).
-
-`Ledger` is the state of one data center, `Coordinator` leases permits to ledgers, `SyncUp` and
-`SyncDown` are what they tell each other, `visit` is for visitors who were let in elsewhere, and
-`problems` names every law of conservation that does not hold.
+"""The admission rules: who is admitted, and when. The caller passes time, random bits and messages
+(docs/howto/drive-the-core.md). `problems` names every law of conservation that does not hold.
 """
 
 from greenroom.admission.coordinator.coordinator import Coordinator

@@ -36,33 +36,26 @@ from greenroom.request.cors import is_preflight
 from greenroom.request.same_origin import from_here
 
 EARLY_TOLERANCE_MS = 100
-"""An attempt this much before its time still counts: browsers' timers are not exact."""
+"""Browsers' timers are not exact."""
 
 LEAVE_VALUE = b"leave"
 LEAVE_QUERY = "greenroom=leave"
-"""How the built-in page gives up a place: the update header with this value, or without JavaScript
-a form with this query.
-"""
+"""The update header with this value, or without JavaScript a form with this query."""
 
 RECEIPT_QUERY = "greenroom=receipt"
-"""How a visitor saves the receipt for a draw: the built-in page links to it, and it works after
-admission as well.
-"""
+"""It works after admission as well."""
 
 LINE_TABLE_QUERY = "greenroom=line"
-"""How the table of a room's line is asked for: this query and no other, so that shared caches keep
-one copy for a path.
-"""
+"""This query and no other, so that shared caches keep one copy for a path."""
 
 SOONEST_MS = 1_500
-"""In a room with a table of the line, which calls visitors before their time, an attempt counts
-from this long after the last one.
+"""Since the last attempt, in a room with a table of the line, which calls visitors before their
+time.
 """
 
 ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
 WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
-"""What crawlers and certificate authorities ask for, who keep no cookies and give up on an error.
-"""
+"""They keep no cookies and give up on an error."""
 
 WELL_KNOWN_RULE = Rule(
     id="pass_well_known",
@@ -72,16 +65,14 @@ WELL_KNOWN_RULE = Rule(
         f' "{ACME_CHALLENGE}")'
     ),
 )
-"""The bypass rule that every room has unless pass_well_known is off. It is asked without the rules
-engine: every request meets it.
-"""
+"""Asked without the rules engine: every request meets it."""
 
 Found = Sequence[tuple[Ticket, bytes]]
-"""Genuine tickets, each with its spelling in the cookie (empty: not spelled like that any more)."""
+"""Each with its spelling in the cookie (empty: not spelled like that any more)."""
 
 
 class ArrivalQuestion(IntEnum):
-    """The one thing to ask. See the table above."""
+    """See the table above."""
 
     UNCOVERED = 0
     SUSPENDED = 1
@@ -116,39 +107,27 @@ PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
 
 
 class Receipts(Protocol):
-    """The draw of a pre-queue, as far as the order of decision needs it."""
-
-    def has_receipt(self, ticket_id: bytes) -> bool:
-        """Whether this visitor has a receipt that can be saved."""
+    def has_receipt(self, ticket_id: bytes) -> bool: ...
 
 
 class Covered(Protocol):
-    """A room at this moment, as far as the order of decision needs it."""
-
     @property
-    def room(self) -> Room:
-        """Its settings now."""
+    def room(self) -> Room: ...
 
     @property
     def holds_nobody(self) -> bool:
-        """Whether every arrival goes on, so that what cannot show a page need not be held."""
+        """Then what cannot show a page need not be held."""
 
     @property
-    def bypass(self) -> Callable[[Arrival, int], Rule | None] | None:
-        """(arrival, now_ms) -> the bypass rule that holds, or None."""
+    def bypass(self) -> Callable[[Arrival, int], Rule | None] | None: ...
 
     @property
-    def passes_well_known(self) -> bool:
-        """Whether WELL_KNOWN_RULE is in force."""
+    def passes_well_known(self) -> bool: ...
 
-    def ticket_crosses_sites(self, scheme: str) -> bool:
-        """Whether the room's ticket also comes with requests that another site caused, for visitors
-        who come by this scheme.
-        """
+    def ticket_crosses_sites(self, scheme: str) -> bool: ...
 
     @property
-    def draw(self) -> Receipts | None:
-        """The draw of this stage, if there is one."""
+    def draw(self) -> Receipts | None: ...
 
 
 C = TypeVar("C", bound=Covered)
@@ -157,9 +136,7 @@ C = TypeVar("C", bound=Covered)
 def decide(
     covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]
 ) -> tuple[ArrivalQuestion, Found]:
-    """What to ask, and the ranked tickets to ask it about (the first one). `tickets` opens those
-    that the arrival brings, when needed.
-    """
+    """`tickets` opens those that the arrival brings, when needed."""
     if covered is None:
         return UNCOVERED, ()
     if covered.room.suspended:
@@ -186,14 +163,13 @@ def decide(
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
-    """Whether a rule lets this arrival by; where its path has several readings, each of them."""
+    """Where the path has several readings, each of them."""
     if not arrival.readings:
         return bypass(arrival, now_ms) is not None
     return all(bypass(reading, now_ms) is not None for reading in read_alone(arrival))
 
 
 def is_well_known(arrival: Arrival) -> bool:
-    """Whether this is what `WELL_KNOWN_RULE` says, and nothing else by another reading."""
     return all(
         path == ROBOTS or path.startswith(ACME_CHALLENGE)
         for path in arrival.readings or (arrival.path,)
@@ -201,14 +177,12 @@ def is_well_known(arrival: Arrival) -> bool:
 
 
 def read_alone(arrival: Arrival) -> Sequence[Arrival]:
-    """The arrival as each reading of its path."""
     if not arrival.readings:
         return (arrival,)
     return [replace(arrival, path=reading, readings=()) for reading in arrival.readings]
 
 
 def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
-    """Whether the rules of the room that covers every reading of a path let by all of them or none."""
     if covered.room.suspended:
         return True
     bypass, known = covered.bypass, covered.passes_well_known
@@ -223,11 +197,9 @@ def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
 def decide_among(
     covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool
 ) -> tuple[ArrivalQuestion, Found]:
-    """The part of the order that depends on tickets: these, already ranked. Ask again with the rest
-    when the first one is gone.
-
-    `proven`: the arrival brought a genuine ticket, however old. Its bearer keeps cookies, so it may
-    wait with any kind of request.
+    """`found` is ranked. Ask again with the rest when the first one is gone. `proven`: the arrival
+    brought a genuine ticket, however old, so its bearer keeps cookies and may wait with any kind of
+    request.
     """
     room = covered.room
     if not (found or proven):
@@ -265,9 +237,6 @@ def decide_among(
 
 
 def is_head_of_page(room: Room, arrival: Arrival) -> bool:
-    """Whether this is a HEAD, which takes no place, of something that a new visitor would begin to
-    wait for.
-    """
     if arrival.method != "HEAD":
         return False
     return may_take_place(
@@ -276,11 +245,8 @@ def is_head_of_page(room: Room, arrival: Arrival) -> bool:
 
 
 def rank(found: Found, now_ms: int) -> Found:
-    """The tickets worth asking about, best first: accepted ones by latest renewal, then waiting
-    ones by place in line.
-
-    A waiting ticket whose last check-in is more than five minutes old has lost its place and is
-    left out.
+    """Accepted ones by latest renewal, then waiting ones by place. A waiting ticket whose last
+    check-in is more than five minutes old is left out.
     """
     alive = [
         one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
@@ -293,11 +259,8 @@ def rank(found: Found, now_ms: int) -> Found:
 
 
 def comes_from_elsewhere(arrival: Arrival) -> bool:
-    """Whether another site sent this form into a window: the return from a payment, a sign-in
-    (SAML, OpenID form_post).
-
-    Browsers keep Lax cookies back then, so its sender may be a visitor with a session or a place,
-    and must not be given another one.
+    """The return from a payment, a sign-in (SAML, OpenID form_post). Browsers keep Lax cookies back
+    then, so its sender may be a visitor with a place, and must not be given another one.
     """
     if arrival.method != "POST" or kind_of(arrival) is not ArrivalKind.DOCUMENT:
         return False
@@ -306,9 +269,7 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
 
 
 def _gives_up(arrival: Arrival) -> bool:
-    """Whether the visitor asks to leave the line; only a page of this very host may, so no other
-    page can throw a visitor out.
-    """
+    """Only a page of this very host may, so no other page can throw a visitor out."""
     if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
         return False
     return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)

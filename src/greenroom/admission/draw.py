@@ -34,13 +34,11 @@ from greenroom.model.visit import TIE_BITS, make_key
 FORMAT = "greenroom-draw-1"
 RECEIPT_FORMAT = "greenroom-receipt-1"
 SHORT_DIGITS = 32
-"""Hexadecimal digits of draw ids and receipts: 128 bits cannot be guessed, and can still be read
-out.
-"""
+"""128 bits cannot be guessed, and can still be read out."""
 
 
 class ScheduledDraw(msgspec.Struct, frozen=True):
-    """One draw to be held: which event of which room, and when. Times are Unix milliseconds."""
+    """Times are Unix milliseconds."""
 
     room_id: str
     event_id: str
@@ -49,16 +47,13 @@ class ScheduledDraw(msgspec.Struct, frozen=True):
 
     @property
     def draw_id(self) -> str:
-        """The name of this draw: other times make another draw."""
         return _hash(
             f"draw:{self.room_id}:{self.event_id}:{self.prequeue_start_ms}:{self.event_start_ms}"
         )[:SHORT_DIGITS]
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):
-    """A draw that was held, as it is published. `receipts` are blinded and stand in the order
-    drawn, first in line first.
-    """
+    """`receipts` are blinded and in the order drawn."""
 
     format: str = FORMAT
     draw: str
@@ -75,7 +70,6 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scheduled_draw_of(room: Room, event: Event) -> ScheduledDraw | None:
-    """The draw that this event of this room asks for, or None."""
     if not event.shuffle_at_event_start or event.prequeue_start_ms is None:
         return None
     return ScheduledDraw(
@@ -84,37 +78,31 @@ def scheduled_draw_of(room: Room, event: Event) -> ScheduledDraw | None:
 
 
 def commitment(draw_id: str, seed: bytes) -> str:
-    """What is published before the pre-queue opens: fits one seed only, and tells nothing about it."""
     return _hash(f"seed:{draw_id}:{seed.hex()}")
 
 
 def receipt(draw_id: str, ticket_id: bytes) -> str:
-    """A visitor's receipt. It can only be derived from the ticket, and does not reveal the ticket."""
     return _hash(f"ticket:{draw_id}:{ticket_id.hex()}")[:SHORT_DIGITS]
 
 
 def blinded(receipt: str) -> str:
-    """A receipt as it stands in the published list."""
     return _hash(f"receipt:{receipt}")
 
 
 def list_hash(draw_id: str, receipts: Iterable[str]) -> str:
-    """The hash of all participants; the order of these blinded receipts does not matter."""
+    """The order of the receipts does not matter."""
     joined = "\n".join(sorted(receipts))
     return _hash(f"list:{draw_id}:{joined}")
 
 
 def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
-    """These tickets as they stand in the published list."""
     return [blinded(receipt(draw_id, ticket_id)) for ticket_id in ticket_ids]
 
 
 def hold(
     scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str
 ) -> Draw:
-    """Draws the order of these `entries`; the same every time for the same seed and entries. With
-    those about 4 us a ticket.
-    """
+    """The same every time for the same seed and entries. About 4 us a ticket."""
     draw_id = scheduled.draw_id
     closed = list_hash(draw_id, taking_part)
     return Draw(
@@ -135,8 +123,6 @@ def hold(
 
 
 class Drawn:
-    """The places of a held draw, by ticket."""
-
     __slots__ = ("_draw_id", "_floor_key", "_places", "seed")
 
     def __init__(self, draw: Draw) -> None:
@@ -147,15 +133,13 @@ class Drawn:
 
     @property
     def size(self) -> int:
-        """How many took part."""
         return len(self._places)
 
     def place(self, ticket_id: bytes) -> int:
-        """The place drawn, 1 is first; 0 for a visitor who did not take part."""
+        """1 is first; 0 for a visitor who did not take part."""
         return self._places.get(blinded(receipt(self._draw_id, ticket_id)), 0)
 
     def key(self, ticket_id: bytes, key: int) -> int:
-        """The key that applies since the draw, for the key with which a visitor arrived."""
         if key >= self._floor_key:
             return key
         place = self.place(ticket_id)

@@ -1,7 +1,3 @@
-"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at
-any moment.
-"""
-
 from collections import Counter
 from collections.abc import Iterable
 
@@ -10,7 +6,6 @@ from greenroom.admission.ledger.ledger import Ledger
 
 
 def ledger_problems(ledger: Ledger) -> list[str]:
-    """What is wrong with one ledger; empty when all is well."""
     lease, line = ledger.lease, ledger.line
     sessions = len(ledger.sessions.inside)
     left = lease.permits + lease.freed + lease.closing + sessions
@@ -42,7 +37,6 @@ def ledger_problems(ledger: Ledger) -> list[str]:
 
 
 def coordinator_problems(coordinator: Coordinator) -> list[str]:
-    """What is wrong with a coordinator; empty when all is well."""
     centers = coordinator.data_centers.values()
     held = sum(center.held + center.orphans for center in centers)
     problems = []
@@ -65,7 +59,6 @@ def coordinator_problems(coordinator: Coordinator) -> list[str]:
 
 
 def sum_problems(coordinator: Coordinator) -> list[str]:
-    """Where the sums that the coordinator keeps are not the sums of what it knows."""
     centers, kept = coordinator.data_centers.values(), coordinator.sums
     reachable = [center for center in centers if center.reachable]
     made = {
@@ -91,9 +84,7 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
 
 
 def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
-    """Violations of the conservation laws over all ledgers together, for any messages that are
-    still in transit.
-    """
+    """For any messages that are still in transit."""
     found = coordinator_problems(coordinator)
     for ledger in ledgers:
         found += ledger_problems(ledger)

@@ -1,21 +1,9 @@
-"""What one ledger may spend: permits it holds, units on their way back, and what it has to tell the
-coordinator.
-
-The law, always (checked by `laws.ledger_problems`):
-
-    permits + freed + closing + sessions == granted_seen - returned_permits - returned_freed + over
-    - settled
-
-Every counter only grows. A permit is one capacity unit and one rate unit. Spending turns it into a
-session; the end of a session leaves a freed capacity unit, which goes back to the coordinator,
-because only the coordinator knows whether the minute has room. Units of sessions that an operator
-ended are `closing` for CLOSING_MS before that: proofs and open connections may be in use so long.
-An admission without a permit (passthrough) is a debt: freed units and permits pay it before the
-next admission.
-
-The fence: where the coordinator says so, a ledger whose newest answered report is older than
-`fence_ms` admits no visitor and renews no session, so everything that it held has ended one session
-later, and the coordinator may give it to others.
+"""What one ledger may spend. The law, always (checked by `laws.ledger_problems`): permits + freed +
+closing + sessions == granted_seen - returned_permits - returned_freed + over - settled. Every
+counter only grows. Spending a permit turns it into a session; its end leaves a freed unit, which
+goes back to the coordinator, because only the coordinator knows whether the minute has room. An
+admission without a permit (passthrough) is a debt: freed units and permits pay it before the next
+admission. For the fence see `coordinator.fence`.
 """
 
 from collections import deque
@@ -27,29 +15,24 @@ from greenroom.admission.timer_wheel import CELL_BITS
 
 WINDOW_MS = 60_000
 CLOSING_MS = 6_000
-"""How long a unit is kept after its session was ended by an operator: native passes live at most 5
-s, and open connections are closed within q, at most 5 s."""
+"""Native passes live at most 5 s, and open connections are closed within q, at most 5 s."""
 
 CUT_OFF_MS = 4_000
 """Without an answer for this long a ledger lives on what it holds."""
 
 
 HORIZON_SLACK_MS = 1_000
-"""How much further than told permits reach, so that the front of the line moves on between two
-syncs.
-"""
+"""So that the front of the line moves on between two syncs."""
 
 
 class PermitSource(IntEnum):
-    """What an admission was paid with."""
-
     PERMIT = 1
     FREED = 2  # an own freed unit: cut off, or passthrough
     DEBT = 3  # passthrough: nothing
 
 
 class Lease:
-    """The units of one ledger. Times are milliseconds."""
+    """Times are milliseconds."""
 
     __slots__ = (
         "admitted",
@@ -88,12 +71,10 @@ class Lease:
         self.granted_seen = self.returned_permits = self.returned_freed = 0
         self.used = self.over = self.settled = 0
         self.closing = self.closing_until_ms = 0
-        """Units of sessions that an operator ended, and until when they are kept."""
         self.admitted = 0
         self.unacknowledged: deque[int] = deque()
-        """Times of the newest admissions, those the coordinator has not confirmed."""
         self.window: deque[int] = deque()
-        """Times of all admissions of the last 60 s (trimmed when it matters)."""
+        """Trimmed when it matters."""
         self.disconnected_rate = 0
         self.recall = 0
         self.gap_us = self.spent_until_us = 0
@@ -106,41 +87,31 @@ class Lease:
         self.applied = 0
         self.answered_ms: int | None = None
         self.contact_ms = 0
-        """When the newest report was sent that was answered; 0: none in this epoch."""
+        """0: none in this epoch."""
         self.fence_ms = 0
-        """See above; 0: never."""
+        """0: never."""
         self.later_ms = 0
-        """By how much it may be later than the ledger's time says (see `ledger_time`)."""
+        """See `ledger_time`."""
         self.line_ahead_ms = 0
-        """By how much the coordinator's clock, on which keys are compared, is ahead of the local
-        one.
-        """
+        """The coordinator's clock is the one on which keys are compared."""
         self.round_trip_ms = 0
 
     @property
     def debt(self) -> int:
-        """Admissions without a permit that nothing has paid for yet."""
         return self.over - self.settled
 
     @property
     def surplus(self) -> bool:
-        """Whether the next report will give something back."""
         return self.freed > 0 or self.permits > self.recall
 
     def connected(self, now_ms: int) -> bool:
-        """Whether the coordinator has answered lately."""
         return self.answered_ms is not None and now_ms - self.answered_ms < CUT_OFF_MS
 
     def fenced(self, now_ms: int) -> bool:
-        """Whether contact was so long ago that the coordinator may give the units of this ledger to
-        others.
-        """
         return self.fence_ms > 0 and now_ms + self.later_ms - self.contact_ms >= self.fence_ms
 
     def spendable(self, now_ms: int) -> int:
-        """How many could be let in now: as many as there are permits; while cut off without any,
-        freed units within that rate.
-        """
+        """While cut off without permits, freed units within that rate."""
         if self.permits or not self.freed or self.connected(now_ms):
             return self.at_hand(now_ms)
         self.trim(now_ms)
@@ -149,14 +120,11 @@ class Lease:
         )
 
     def at_hand(self, now_ms: int) -> int:
-        """Permits that may be spent now."""
         return self.paced(self.permits, now_ms)
 
     def paced(self, count: int, now_ms: int) -> int:
-        """At most so many as may follow each other now.
-
-        While people wait the coordinator sets the pace: then only what was leased ahead of need is
-        held back.
+        """While people wait the coordinator sets the pace: then only what was leased ahead of need
+        is held back.
         """
         if self.fence_ms and self.fenced(now_ms):
             return 0
@@ -166,15 +134,12 @@ class Lease:
 
     @property
     def holds_back(self) -> bool:
-        """Whether permits are held back by the pace."""
         return self.gap_us > 0 and not (
             self.queueing and self.permits * self.gap_us <= pacing.saved_us(self.gap_us)
         )
 
     def paced_s(self, place: int, now_ms: int) -> float:
-        """Seconds until the pace lets the visitor at this place in, counted from 1, who has a
-        permit.
-        """
+        """Places count from 1, with a permit."""
         return (
             max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000
             if self.holds_back
@@ -182,22 +147,17 @@ class Lease:
         )
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
-        """How far down the line permits reach by now, as an arrival time; None: no bound. `gap_ms`:
-        between two tries.
-
-        Cut off there is none: who is first here does not wait for older places elsewhere, which
-        these units cannot reach.
+        """As an arrival time; None: no bound. `gap_ms`: between two tries. Cut off there is none:
+        these units cannot reach older places elsewhere.
         """
         if self.horizon_ms is None or self.answered_ms is None or not self.connected(now_ms):
             return None
         return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 
     def source(self, now_ms: int, overdraws: bool, paced: bool = True) -> PermitSource | None:
-        """What the next admission would be paid with; None when there is nothing. Passthrough
-        (`overdraws`) always finds something.
-
-        Cut off, unused permits count against the disconnected rate: they may be spent within the
-        same minute as the own units. Not `paced`: however soon it follows the one before.
+        """None when there is nothing. Passthrough (`overdraws`) always finds something. Cut off,
+        unused permits count against the disconnected rate. Not `paced`: however soon it follows the
+        one before.
         """
         if overdraws:
             return (
@@ -218,7 +178,7 @@ class Lease:
         return None
 
     def spend(self, source: PermitSource, now_ms: int, paced: bool = True) -> None:
-        """One admission now. Not `paced`: the next one need not wait for it."""
+        """Not `paced`: the next admission need not wait for this one."""
         if source is PermitSource.PERMIT:
             self.permits -= 1
             self.used += 1
@@ -233,7 +193,7 @@ class Lease:
         self.unacknowledged.append(now_ms)
 
     def unspend(self, source: PermitSource, paced: bool = True) -> None:
-        """The newest admission did not happen; nothing may have been reported in between."""
+        """Nothing may have been reported since."""
         if source is PermitSource.PERMIT:
             self.permits += 1
             self.used -= 1
@@ -247,45 +207,37 @@ class Lease:
         self.unacknowledged.pop()
 
     def free(self) -> None:
-        """A session ended: its unit pays a debt, or is on its way back."""
+        """The unit pays a debt, or is on its way back."""
         if self.over > self.settled:
             self.settled += 1
         else:
             self.freed += 1
 
     def close(self, count: int, now_ms: int) -> None:
-        """An operator ended so many sessions: their units are freed a little later, with those that
-        are closing already.
-        """
         self.closing += count
         self.closing_until_ms = now_ms + CLOSING_MS
 
     def free_closed(self, now_ms: int) -> None:
-        """Frees the units whose time has come."""
         if self.closing and now_ms >> CELL_BITS > self.closing_until_ms >> CELL_BITS:
             for _ in range(self.closing):
                 self.free()
             self.closing = 0
 
     def trim(self, now_ms: int) -> None:
-        """Forgets admissions that are more than 60 s old. One that is exactly 60 s old still
-        counts.
-        """
+        """One that is exactly 60 s old still counts."""
         window = self.window
         while window and now_ms - window[0] > WINDOW_MS:
             window.popleft()
 
     def give_back(self, now_ms: int) -> None:
-        """Before a report, while connected: freed units, and permits above the recall level. A
-        return is never undone.
+        """While connected: freed units, and permits above the recall level. A return is never
+        undone.
         """
         if self.connected(now_ms):
             self._return_above(self.recall)
 
     def give_all_back(self) -> None:
-        """Everything but sessions, before the last report of an epoch: nothing is spent in it any
-        more.
-        """
+        """Before the last report of an epoch: nothing is spent in it any more."""
         self._return_above(0)
 
     def _return_above(self, level: int) -> None:
@@ -296,9 +248,7 @@ class Lease:
         self.returned_permits += surplus
 
     def begin_epoch(self, sessions: int, now_ms: int) -> "Lease":
-        """What is left when a new epoch begins: the units of so many sessions, the minute, and the
-        fence.
-        """
+        """The units of so many sessions, the minute, and the fence."""
         left = Lease()
         self.trim(now_ms)
         left.granted_seen = left.used = sessions
@@ -320,25 +270,20 @@ class Lease:
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
-        """Ages of the admissions to report (`whole`: confirmed ones too); those that left the
-        minute are not worth a word.
-        """
+        """`whole`: confirmed ones too."""
         times = self.window if whole else self.unacknowledged
         while times and now_ms - times[0] > WINDOW_MS:
             times.popleft()
         return tuple([now_ms - time_ms for time_ms in times])
 
     def is_late(self, down: SyncDown) -> bool:
-        """Whether an answer with a higher number, or this one, has been applied: then this one is
-        refused.
-
-        It says nothing that a later one of the same coordinator does not. One of a lost coordinator
-        may grant what the next one, which has heard this ledger since, does not know of.
+        """Such an answer is refused: one of a lost coordinator may grant what the next one, which
+        has this ledger's report, does not know of.
         """
         return down.number <= self.applied
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
-        """Takes in an answer that is not late. Only what is new in the absolute count is granted."""
+        """Only what is new in the absolute count is granted."""
         self.permits += max(0, down.granted - self.granted_seen)
         self.granted_seen = max(down.granted, self.granted_seen)
         paid = min(self.permits, self.debt)
@@ -364,8 +309,8 @@ class Lease:
         self.answered_ms = now_ms
 
     def _set_line_clock(self, down: SyncDown, now_ms: int) -> None:
-        """The offset is off by half the round trip at most, so quick answers are believed; slower
-        ones after a while.
+        """The offset is off by half the round trip at most, so quick answers count; slower ones
+        after a while.
         """
         round_trip_ms = now_ms - down.sent_ms
         if self.answered_ms is None or round_trip_ms <= self.round_trip_ms:

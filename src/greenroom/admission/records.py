@@ -1,9 +1,6 @@
-"""What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number.
-
-Every change is one record; replaying them in order gives the ledger back. A record says what holds
-now, so one that is read twice does no harm. A snapshot is a list of records like any other, between
-RESET and DONE, so it may stand anywhere; one that was cut off before DONE never happened, and what
-stood before it still holds.
+"""What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number. A
+record says what holds now, so reading it twice does no harm. A snapshot is between RESET and DONE;
+one that was cut off before DONE never happened.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,24 +27,18 @@ pack = RECORD.pack
 
 @dataclass(slots=True)
 class LedgerMemory:
-    """What the records of one room add up to."""
-
     sessions: dict[bytes, int] = field(default_factory=dict)
     places: dict[bytes, int] = field(default_factory=dict)
     spent: dict[bytes, int] = field(default_factory=dict)
     window: list[int] = field(default_factory=list)
     latest_ms: int = 0
-    """The latest moment on record: no clock may start before it."""
     began: dict[bytes, int] = field(default_factory=dict)
-    """When sessions began; those of older journals are not in it."""
+    """Sessions of older journals are not in it."""
 
     def replay(self, records: bytes, holes: bool = False) -> None:
-        """Takes in records, whole snapshots only. Raises ValueError unless their length fits;
-        unknown kinds are skipped.
-
-        With `holes` some are missing: then a snapshot without an end, which may have had one,
-        counts beside what stood before it, because a session too many ends by itself, and one too
-        few lets a visitor in.
+        """Whole snapshots only. Raises ValueError unless their length fits; unknown kinds are
+        skipped. With `holes` a snapshot without an end counts beside what stood before it: a
+        session too many ends by itself, one too few lets a visitor in.
         """
         if len(records) % RECORD.size:
             raise ValueError(
@@ -111,11 +102,7 @@ class LedgerMemory:
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
-    """The same ledger when it may be older than what visitors were told since: every session as if
-    renewed now, so none ends too early.
-
-    To be restored into a new epoch only. Sessions that are missing are orphans at the coordinator.
-    """
+    """Every session as if renewed now, so none ends too early. For a new epoch only."""
     return LedgerMemory(
         dict.fromkeys(memory.sessions, now_ms),
         memory.places,
@@ -127,9 +114,7 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
 
 
 def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
-    """The ledger of one room from all its payloads, oldest first; `holes` and errors as of
-    `LedgerMemory.replay`.
-    """
+    """Oldest first; `holes` and errors as of `LedgerMemory.replay`."""
     memory = LedgerMemory()
     memory.replay(b"".join(payloads), holes)
     return memory
@@ -138,12 +123,7 @@ def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
 def stand_ins(
     memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]
 ) -> list[bytes]:
-    """Records for up to so many `lost` ones, each of which may have been an admission of a moment
-    ago. No more than the limits allow.
-
-    So no visitor is let in instead of a forgotten one before that one's session would have ended
-    and its minute is over.
-    """
+    """Each may have been an admission of a moment ago; no more than the limits allow."""
     sessions = min(lost, max(0, room.total_active_users - len(memory.sessions)))
     admissions = min(lost, room.new_users_per_minute)
     return [pack(SESSION, new_id(), now_ms) for _ in range(sessions)] + [
@@ -152,7 +132,6 @@ def stand_ins(
 
 
 def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
-    """The records that give this memory back, one by one."""
     yield pack(RESET, NOBODY, 0)
     for time_ms in memory.window:
         yield pack(COUNTED, NOBODY, time_ms)

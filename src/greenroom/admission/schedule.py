@@ -1,7 +1,3 @@
-"""The settings that apply now: the room's own, or overlaid by the current event; and those that
-apply later.
-"""
-
 import dataclasses
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
@@ -14,15 +10,13 @@ from greenroom.model.room import LIMIT_MAX, Room
 
 
 class Phase(IntEnum):
-    """The phase of a room's schedule."""
-
     IDLE = 0  # no event: the room's own settings
     PREQUEUE = 1  # the event's settings, all new visitors held
     RUNNING = 2  # the event's settings
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """The settings that apply until `until_ms` (None: until an operator changes them), and why."""
+    """Until `until_ms` (None: until an operator changes them)."""
 
     room: Room
     phase: Phase = Phase.IDLE
@@ -34,7 +28,7 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def phase_ends_ms(self) -> int | None:
-        """When the event's phase ends; None: there is no event."""
+        """None: there is no event."""
         if self.event is None:
             return None
         return (
@@ -43,13 +37,11 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def holds_nobody(self) -> bool:
-        """Whether every request goes on, also one that could show no waiting page."""
         passes = self.room.queueing_method == "passthrough" and not self.room.queue_all
         return passes and not self.origin_down and self.phase is not Phase.PREQUEUE
 
     @property
     def turns_away(self) -> bool:
-        """Whether newcomers are told that it is closed: there is no next try."""
         return (
             self.room.queueing_method == "reject"
             and not self.room.queue_all
@@ -58,18 +50,14 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def ledger_room(self) -> Room:
-        """The room as the ledger is told: a pre-queue and an unhealthy origin hold like queue_all.
-        A room that turns away goes on so.
-        """
+        """A pre-queue and an unhealthy origin hold like queue_all."""
         holds = self.phase is Phase.PREQUEUE or (self.origin_down and not self.turns_away)
         return dataclasses.replace(self.room, queue_all=True) if holds else self.room
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
-    """The settings at `now_ms`: nulls of an event are the room's values as they are now.
-
-    Suspended events do not count, nor does any event of a suspended room. While an operator lets
-    more visitors in, both limits are higher.
+    """Nulls of an event are the room's values as they are now. Suspended events do not count, nor
+    does any event of a suspended room.
     """
     found = _scheduled(room, events, now_ms)
     if now_ms >= room.let_in_until_ms:
@@ -106,12 +94,8 @@ def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
 
 
 def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, Effective]]:
-    """The current settings and all later ones, while the configuration does not change: (from when,
-    settings), at least one.
-
-    An event that shuffles begins with its pre-queue even when that is over already: so the draw
-    stands between the two for every process that follows the schedule, also one that was not
-    running at the start.
+    """(from when, settings), at least one. An event that shuffles begins with its pre-queue even
+    when that is over, so that the draw is between the two for every process.
     """
     stages = [(now_ms, effective(room, events, now_ms))]
     first = stages[0][1]

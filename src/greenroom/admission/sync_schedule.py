@@ -1,11 +1,6 @@
-"""The sync schedule: when each room of a data center is due, and how many batches result.
-
-A room is synced every clamp(0.5 / rate, 0.25 s, 1.5 s), where rate is how many visitors a second
-come there or are let in. Rooms are due in slots of a quarter of a second that all rooms of a data
-center share, so that many rooms make few batches; each data center begins its slots at a moment of
-its own, so that they do not all write at once. A permit request (a lease ran dry) is due at once.
-While the coordinator asks for complete reports it may grant nothing to anyone, so such a room is
-due in every slot.
+"""When each room of a data center is due: every clamp(0.5 / rate, 0.25 s, 1.5 s), in slots that all
+its rooms share, so that many rooms make few batches. A permit request is due at once. While the
+coordinator asks for complete reports a room is due in every slot.
 """
 
 from collections.abc import Iterable
@@ -17,29 +12,23 @@ SLOT_MS = 250
 SLOTS_MOST = 6
 BATCHES_PER_S = 4.5
 BURST_MS = 500
-"""Batches may be this much ahead of their pace: a permit request need not wait because a batch has
-just gone.
-"""
+"""A permit request need not wait because a batch has just gone."""
 ANSWER_MS = 2_000
-"""An answer that takes longer counts as lost. Twice that, and a data center counts as cut off."""
+"""Later counts as lost."""
 BORROW_MS = 1_000
-"""A visitor waits no longer than this for permits from elsewhere."""
 PACE_MS = 2_000
-"""Over how long admissions a second are averaged."""
 
 
 def phase_ms(data_center: str) -> int:
-    """When the slots of this data center begin, 0 to 1499."""
+    """0 to 1499."""
     return crc32(data_center.encode()) % (SLOT_MS * SLOTS_MOST)
 
 
 class SyncSchedule:
-    """The slots of one data center. Times are milliseconds of any clock that does not run
-    backwards.
-    """
+    """Milliseconds of any clock that does not run backwards."""
 
     def __init__(self, phase_ms: int) -> None:
-        """`phase_ms`: when its slots begin, 0 to 1499."""
+        """0 to 1499."""
         self._phase_ms = phase_ms
         self._every: dict[str, int] = {}  # room -> slots from one sync to the next: 1, 2, 3 or 6
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
@@ -51,8 +40,8 @@ class SyncSchedule:
         self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
-        """Room -> permits requested, for all that are due now; they count as synced. Empty when it
-        is too early for a batch.
+        """Room -> permits requested; they count as synced. Empty when it is too early for a
+        batch.
         """
         if now_ms < self._paid_ms:
             return {}
@@ -69,11 +58,9 @@ class SyncSchedule:
         return due
 
     def request(self, room_id: str, want: int) -> None:
-        """A visitor waits for a permit: the room is due at once."""
         self._wants[room_id] = max(self._wants.get(room_id, 0), want)
 
     def record(self, room_id: str, up: SyncUp, now_ms: int) -> None:
-        """How busy a room is, by its newest report."""
         admitted, then_ms, per_s = self._entries.get(room_id, (up.admitted, now_ms, 0.0))
         passed_ms = now_ms - then_ms
         if passed_ms > 0:
@@ -87,21 +74,18 @@ class SyncSchedule:
         )
 
     def answered(self, room_id: str, down: SyncDown) -> None:
-        """The answer to the newest report."""
         if down.afresh:
             self._afresh[room_id] = None
         else:
             self._afresh.pop(room_id, None)
 
     def keep(self, room_ids: Iterable[str]) -> None:
-        """Forgets all other rooms."""
         wanted = set(room_ids)
         for known in (self._every, self._last, self._wants, self._entries, self._afresh):
             for room_id in known.keys() - wanted:
                 known.pop(room_id)
 
     def rest_ms(self, now_ms: int, room_ids: Iterable[str]) -> int:
-        """How long nothing is due: 0 or more."""
         slot = min(
             (self._next(one) for one in room_ids),
             default=self._slot(now_ms) + 1,
@@ -113,8 +97,6 @@ class SyncSchedule:
         return (now_ms - self._phase_ms) // SLOT_MS
 
     def _next(self, room_id: str) -> int:
-        """The first slot after the newest sync in which this room is due: rooms that sync as often
-        are due in the same one.
-        """
+        """Rooms that sync as often are due in the same slot."""
         every = 1 if room_id in self._afresh else self._every.get(room_id, 1)
         return (self._last.get(room_id, -SLOTS_MOST) // every + 1) * every

@@ -1,9 +1,6 @@
-"""Finds what is overdue among many things whose hour keeps moving, without touching those that are
-not.
-
-Each entry is filed once, in a cell of a quarter of a second. A visitor whose deadline has moved is
-filed again when the old cell comes up, so moving costs nothing. Cells are only handed out when they
-have wholly passed: early is never, late is at most one cell.
+"""Finds what is overdue among many things whose hour keeps moving. An entry whose deadline has
+moved is filed again when the old cell comes up. Cells are handed out when they have wholly passed:
+never early, at most one cell late.
 """
 
 from heapq import heappop, heappush
@@ -12,13 +9,10 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 CELL_BITS = 8
-"""A cell is 2**8 = 256 ms wide: a unit of capacity comes back a quarter of a second late at most.
-"""
+"""256 ms."""
 
 
 class Wheel(Generic[Item]):
-    """A calendar of things to look at."""
-
     __slots__ = ("_cells", "_order")
 
     def __init__(self) -> None:
@@ -26,7 +20,6 @@ class Wheel(Generic[Item]):
         self._order: list[int] = []  # heap of the cells that exist
 
     def file(self, when_ms: int, item: Item) -> None:
-        """Look at `item` soon after `when_ms`."""
         number = when_ms >> CELL_BITS
         cell = self._cells.get(number)
         if cell is None:
@@ -36,7 +29,7 @@ class Wheel(Generic[Item]):
             cell.append(item)
 
     def due(self, now_ms: int, limit: int) -> list[Item]:
-        """Takes out at most `limit` things whose cell has wholly passed."""
+        """Whose cell has wholly passed."""
         edge = now_ms >> CELL_BITS
         found: list[Item] = []
         while self._order and self._order[0] < edge and len(found) < limit:
@@ -49,5 +42,4 @@ class Wheel(Generic[Item]):
         return found
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether `due` would take something out."""
         return bool(self._order) and self._order[0] < now_ms >> CELL_BITS

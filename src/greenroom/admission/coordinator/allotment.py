@@ -19,38 +19,26 @@ from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
-"""Most of the free permits leased ahead by share of arrivals: the rest can go where a crowd
-appears.
-"""
+"""The rest can go where a crowd appears."""
 DISCONNECTED_SHARE = 0.95
 DISCONNECTED_FREE_SHARE = 0.05
-"""Cut off, a data center may repeat nearly its last minute's admissions, or this share of what was
-free then.
+"""A data center that is cut off may repeat nearly its last minute's admissions, or this share of
+what was free then.
 """
 NO_ARRIVALS_PER_S = 1e-6
-"""A smaller sum of rates is only rounding residue."""
 
 
 class Allotment:
-    """The units of one room that no data center has, and how they are granted."""
-
     def __init__(self, room: Room, now_ms: int) -> None:
         self.total = room.total_active_users
         self.pool = self.total
         self.per_minute = room.new_users_per_minute
         self.sums = Sums()
         self.doubted: set[str] = set()
-        """Data centers that may hold more than is known: nothing is granted until each was
-        heard.
-        """
+        """Nothing is granted until each of them has reported."""
         self.doubted_until_ms = now_ms
-        """By then every session must have ended that was last renewed before this coordinator
-        began.
-        """
         self.fence_ms = 0
-        """A data center without contact for this long stops by itself (`fence`); `0` disables
-        it.
-        """
+        """`0` disables it."""
         self._alarms: list[
             tuple[int, str]
         ] = []  # heap: when time is going to change something about a data center
@@ -62,23 +50,18 @@ class Allotment:
 
     @property
     def doubting(self) -> bool:
-        """Whether nothing is granted because a data center may hold more than is known."""
         return bool(self.doubted) and not self._waited_for_doubted
 
     @property
     def _waited_for_doubted(self) -> bool:
-        """Whether the doubted data centers have stopped and have no sessions left; without a fence
-        none stops by itself.
-        """
+        """Without a fence none stops by itself."""
         return (
             self.fence_ms > 0
             and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
         )
 
     def _allot(self, center: DataCenter, want: int, now_ms: int, random_bits: int) -> int:
-        """Grants what is due to this data center now; returns the level above which it must return
-        permits.
-        """
+        """Returns the level above which it must return permits."""
         spare = self._spare(now_ms)
         if spare < 0:
             return self._recalled(center, -spare)
@@ -109,7 +92,7 @@ class Allotment:
         return self._lease_ahead(center, spare, want)
 
     def _spare(self, now_ms: int) -> int:
-        """Permits that could be granted; negative: how many too many are out. The pace goes on."""
+        """Negative: how many too many are out. The pace goes on."""
         left = self.per_minute - self.sums.value
         self._pace.earn(self.per_minute, left, now_ms)
         return min(self.pool, left)
@@ -127,7 +110,7 @@ class Allotment:
         return max(0, mine - ceil(missing * mine / out)) if out else 0
 
     def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
-        """FREE with several data centers: what arrivals will need before the next sync."""
+        """What arrivals will need before the next sync."""
         share = self._arrivals_share(center)
         expected = LEASE_AHEAD_S * center.arrivals_per_s
         target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
@@ -145,15 +128,11 @@ class Allotment:
         )
 
     def _admissions_share(self, center: DataCenter) -> float:
-        """Share of the next admissions: newcomers enter where arrivals are, the line where permits
-        go.
-        """
+        """Newcomers enter where arrivals are, the line where permits go."""
         return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
 
     def _disconnected_rate(self, center: DataCenter) -> int:
-        """What it may admit per minute while cut off; never raises the sum of values above the
-        limit.
-        """
+        """Never raises the sum of values above the limit."""
         if (
             self._alone or self.pool < 0
         ):  # more is held than there is: a ledger may remember sessions whose units went back
@@ -167,7 +146,6 @@ class Allotment:
         )
 
     def _share(self, center: DataCenter, count: int, waiting: int, random_bits: int) -> int:
-        """How many of `count` permits this data center gets while visitors wait."""
         if not self._ranked:
             return (
                 rounded(count * center.uncovered, waiting, random_bits)
@@ -183,7 +161,6 @@ class Allotment:
         )
 
     def _weigh(self, center: DataCenter) -> None:
-        """Updates the sums after a change of this data center."""
         if self.sums.weigh(center) and center.reachable and self._ranked:
             self._line.cover(center.name, max(0, center.outstanding))
         alarm_ms = (

@@ -43,9 +43,7 @@ ORPHAN_SLACK_MS = 5_000
 
 
 class Coordinator(Allotment):
-    """All operations of one room. Times are the coordinator's own milliseconds; `random_bits` is 64
-    random bits.
-    """
+    """Times are the coordinator's own milliseconds; `random_bits` is 64 random bits."""
 
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
         super().__init__(room, now_ms)
@@ -61,9 +59,7 @@ class Coordinator(Allotment):
         self.doubted.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
-        """Applies limits from the next message on. Nothing is granted while the pool is
-        negative.
-        """
+        """From the next message on. Nothing is granted while the pool is negative."""
         self.pool += room.total_active_users - self.total
         self.total = room.total_active_users
         self.per_minute = room.new_users_per_minute
@@ -75,9 +71,7 @@ class Coordinator(Allotment):
         self._rank()
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
-        """Sets the data centers. Units of removed ones stay in use until all of their sessions must
-        have ended.
-        """
+        """Units of removed data centers stay in use until all of their sessions must have ended."""
         wanted = dict.fromkeys(names)
         for name in wanted:
             center = self.data_centers.setdefault(name, DataCenter(name))
@@ -93,10 +87,8 @@ class Coordinator(Allotment):
         self._rank()
 
     def give_up(self, name: str, now_ms: int) -> None:
-        """Orphans the units of a data center at once, on an operator's word that nothing runs
-        there.
-
-        What a lost coordinator knew of a doubted one is unknown here, so the word cannot free it.
+        """On an operator's word that nothing runs there. It cannot free what a lost coordinator
+        knew of a doubted one.
         """
         self._pass_time(now_ms)
         center = self.data_centers[name]
@@ -104,9 +96,7 @@ class Coordinator(Allotment):
             self._give_up(center, now_ms)
 
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
-        """Finishes a recall: the data centers add up to this limit; the doubted ones may hold more
-        than they say.
-        """
+        """The doubted data centers may hold more than they say."""
         self.total = total
         self.pool = total - sum(
             center.held + center.orphans for center in self.data_centers.values()
@@ -116,7 +106,6 @@ class Coordinator(Allotment):
             self._weigh(center)
 
     def _rank(self) -> None:
-        """Keeps the whole line only where it is read: fifo with several data centers."""
         if self._ranked == (not self._alone and not self._random):
             return
         self._ranked = not self._ranked
@@ -127,18 +116,15 @@ class Coordinator(Allotment):
 
     @property
     def ranked_seconds(self) -> dict[int, int] | None:
-        """Everybody who waits without a permit by arrival second; None where that is not kept."""
+        """By arrival second; None where that is not kept."""
         return self._line.seconds if self._ranked else None
 
     @property
     def _fence_ms(self) -> int:
-        """`0` for a single data center: no other one could use its units."""
         return 0 if self._alone else self.fence_ms
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
-        """Applies a ledger's report and returns its answer. A late or repeated message is granted
-        nothing.
-        """
+        """A late or repeated message is granted nothing."""
         center = self.data_centers[up.data_center]
         self._pass_time(now_ms)
         if (
@@ -187,11 +173,9 @@ class Coordinator(Allotment):
 
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
         """The ledger lost its memory (or this is the first message): its units stay in use until
-        its sessions have ended.
-
-        Admissions it may have made without reporting count as made just now. Those of passthrough
-        that no permit has paid for are paid out of the pool, which may become negative: their
-        sessions are as alive as others.
+        its sessions have ended. Admissions it may have made without reporting count as made just
+        now. Those of passthrough that no permit has paid for are paid out of the pool, which may
+        become negative.
         """
         owed = center.owed
         if center.held + owed:
@@ -207,9 +191,7 @@ class Coordinator(Allotment):
         self._weigh(center)
 
     def _part(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Its last process stops in order: only sessions are left, and they are not renewed
-        (`fence`).
-        """
+        """Only sessions are left, and they are not renewed (`fence`)."""
         if center.name not in self.doubted:
             self.pool += center.close(up.granted_seen)
         self._give_up(center, now_ms)
@@ -220,7 +202,7 @@ class Coordinator(Allotment):
         self._fall_silent(center, now_ms)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Absolute counters: in any order of messages, the largest count is the newest."""
+        """In any order of messages, the largest count is the newest."""
         adopted = max(
             0, up.granted_seen - center.granted
         )  # a ledger that kept its sessions, a coordinator that did not keep its own
@@ -258,7 +240,6 @@ class Coordinator(Allotment):
         self.forecaster.admitted(center.name, up.ages_ms[len(up.ages_ms) - new :], now_ms)
 
     def _note(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """What only the newest message may say."""
         center.waiting = up.waiting
         self._see(center, up)
         if up.moves:
@@ -266,7 +247,6 @@ class Coordinator(Allotment):
         self.forecaster.hear(up, now_ms)
 
     def _meet(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """What even a report without news says."""
         center.newest, center.heard, center.contact_ms = up, up.number, now_ms
         center.arrivals_per_s = up.arrivals_per_s
         self.forecaster.meet(center.name, now_ms)
@@ -302,7 +282,7 @@ class Coordinator(Allotment):
             self._line.cover(center.name, max(0, center.outstanding))
 
     def _wait_table_for(self, center: DataCenter, now_ms: int) -> WaitTable | None:
-        """The forecast, when this data center does not have it yet."""
+        """None when this data center has it already."""
         if now_ms >= self.forecaster.due_ms:
             self.forecaster.think(self._facts(now_ms), now_ms)
         wait_table = self.forecaster.wait_table
@@ -316,8 +296,8 @@ class Coordinator(Allotment):
         )
 
     def _facts(self, now_ms: int) -> ForecastInput:
-        """Sums of all ledgers; people in silent data centers cannot be admitted from here, so they
-        are not in the line.
+        """People in silent data centers cannot be admitted from here, so they are not in the
+        line.
         """
         centers, seconds = self.data_centers, self._uncovered_seconds()
         lines = tuple([centers[name].seconds for name in self._contacts])
@@ -339,9 +319,7 @@ class Coordinator(Allotment):
         )
 
     def _uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit in reachable data centers, by arrival second; random: all of
-        them, as none is covered first.
-        """
+        """By arrival second; random: all of them, as none is covered first."""
         if self._ranked:
             return self._line.seconds
         seconds = Counter[int]()
@@ -353,7 +331,6 @@ class Coordinator(Allotment):
     # -- sums and time -----------------------------------------------------------------------------
 
     def _pass_time(self, now_ms: int) -> None:
-        """Admissions leave the minute, orphans become free, data centers fall silent."""
         while self._alarms and self._alarms[0][0] <= now_ms:
             alarm_ms, name = heappop(self._alarms)
             center = self.data_centers.get(name)
@@ -377,7 +354,6 @@ class Coordinator(Allotment):
             self._fall_silent(center, now_ms)
 
     def _fall_silent(self, center: DataCenter, now_ms: int) -> None:
-        """Leaves its waiters out of the line until it is heard again."""
         center.fall_silent(now_ms)
         self._contacts.pop(center.name, None)
         self._line.hide(center.name)

@@ -1,5 +1,3 @@
-"""The coordinator's state of one data center, and what it counts for."""
-
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -7,17 +5,13 @@ from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, Fenc
 from greenroom.admission.messages.sync import NO_RECALL, SyncUp
 
 NUMBERS_AHEAD = 1 << 20
-"""Answers to one data center that coordinators could send while one message is on its way: those of
-days.
-"""
+"""Answers that coordinators could send while one message is on its way: those of days."""
 LEAVE_CELL_MS = 100
-"""Admissions leave the minute in cells of this width, rounded up, so none leaves early."""
+"""Rounded up, so none leaves early."""
 
 
 @dataclass(slots=True)
 class Weight:
-    """What one data center adds to the sums."""
-
     value: int = 0  # rate units
     owed: int = 0  # admissions without a permit that no permit on the way will pay for
     outstanding: int = 0  # permits
@@ -37,11 +31,11 @@ class DataCenter:
     answered: int = 0
     """Number of the newest answer."""
     first: int = 0
-    """Number of this coordinator's first answer; earlier coordinators' are lower. 0: none yet."""
+    """Earlier coordinators' are lower. 0: none yet."""
     contact_ms: int | None = None
     granted: int = 0
     recall: int = NO_RECALL
-    """As last told: the answer to a late report repeats it."""
+    """The answer to a late report repeats it."""
     seen: int = 0
     """Granted units known to have arrived there."""
     returned_permits: int = 0
@@ -58,13 +52,10 @@ class DataCenter:
     orphans: int = 0
     orphans_until_ms: int = 0
     leaving: deque[list[int]] = field(default_factory=deque)
-    """[when, count] of the last 60 s' admissions leave the minute, soonest first."""
+    """[when, count], soonest first."""
     minute: int = 0
-    """The sum of `leaving`."""
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
-    """(answer number, rate) that may be in force there, without those outweighed by a later one:
-    the first is the largest.
-    """
+    """(answer number, rate), without those outweighed by a later one: the first is the largest."""
     fences: FencesInForce = field(default_factory=FencesInForce)
     fenced_ms: int = 0
     """When a silent one has stopped by itself; 0: never, or it is not silent."""
@@ -72,7 +63,6 @@ class DataCenter:
     seconds: dict[int, int] = field(default_factory=dict)
     """Waiters by arrival second."""
     whole: bool = False
-    """Whether `seconds` began with a whole report."""
     reachable: bool = False
     retired: bool = False
     given_up: bool = False
@@ -89,11 +79,11 @@ class DataCenter:
     weight: Weight = field(default_factory=Weight)
     """As in the sums."""
     alarm_ms: int = 0
-    """When time changes something here, as noted by the coordinator; 0: not noted."""
+    """0: not noted."""
 
     @property
     def held(self) -> int:
-        """Capacity units there: permits, sessions, freed units, and what is on the way."""
+        """Permits, sessions, freed units, and what is on the way."""
         return (
             self.granted
             - self.returned_permits
@@ -121,8 +111,8 @@ class DataCenter:
 
     @property
     def value(self) -> int:
-        """Rate units it counts with: all it admitted and may admit with permits; or, cut off, that
-        rate and permits on the way to it.
+        """All it admitted and may admit with permits; or, cut off, that rate and permits on the way
+        to it.
         """
         return max(
             self.minute + self.outstanding,
@@ -143,7 +133,7 @@ class DataCenter:
         return max(0, self.over - self.settled - max(0, self.outstanding))
 
     def uncovered_seconds(self) -> dict[int, int]:
-        """Waiters without a permit by arrival second; permits cover the oldest."""
+        """Permits cover the oldest."""
         covered = max(0, self.outstanding)
         left = {}
         for second in sorted(self.seconds):
@@ -154,24 +144,20 @@ class DataCenter:
         return left
 
     def in_reach(self, horizon_s: int | None) -> int:
-        """How many of its waiting visitors permits reach: a permit meant for a ghost goes to the
-        next visitor in any data center.
-        """
+        """A permit meant for a ghost goes to the next visitor in any data center."""
         if horizon_s is None or self.outstanding <= 0:
             return self.waiting
         return sum(count for second, count in self.seconds.items() if second <= horizon_s)
 
     def close(self, granted_seen: int) -> int:
-        """Ends the epoch's spending; returns how many units on their way to it are free."""
+        """Returns how many units on their way to it are free."""
         free = max(0, self.granted - granted_seen)
         self.granted -= free
         self.disconnected_rates.clear()
         return free
 
     def begin_epoch(self, epoch: int) -> None:
-        """Its ledger counts from nothing. Admissions of the last minute, orphans and contact
-        stay.
-        """
+        """Admissions of the last minute, orphans and contact stay."""
         self.epoch = epoch
         self.granted = self.returned_permits = self.returned_freed = self.used = self.over = (
             self.settled
@@ -186,11 +172,9 @@ class DataCenter:
         self.fenced_ms = 0
 
     def count_answer(self, applied: int, random_bits: int) -> None:
-        """Numbers an answer to a report that has applied `applied`.
-
-        A number that this coordinator never sent is an earlier one's, whose answers may still be on
-        their way. This one's are higher than all of those, so a ledger that has applied one refuses
-        those. By chance two coordinators never begin alike.
+        """A number that this coordinator never sent is an earlier one's, whose answers may still be
+        on their way: this one's are higher than all of those, so a ledger that has applied one
+        refuses those.
         """
         if not self.first or applied > self.answered:
             self.answered = max(self.answered, applied) + NUMBERS_AHEAD + (random_bits & 0x3FFFFFFF)
@@ -198,7 +182,6 @@ class DataCenter:
         self.answered += 1
 
     def has_heard(self, applied: int) -> bool:
-        """Whether a ledger that has applied this number has an answer of this coordinator."""
         return 0 < self.first <= applied <= self.answered
 
     def admit(self, leaves_ms: int, count: int = 1) -> None:
@@ -223,7 +206,7 @@ class DataCenter:
         disconnected_rates.append((number, disconnected_rate))
 
     def confirm_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
-        """The answer of this number is in force there; those before it no longer are."""
+        """Rates of earlier answers no longer are."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[0][0] <= number:
             disconnected_rates.popleft()
@@ -231,14 +214,13 @@ class DataCenter:
             disconnected_rates.appendleft((number, disconnected_rate))
 
     def trim(self, now_ms: int) -> None:
-        """Admissions that are more than 60 s old leave the minute."""
         leaving = self.leaving
         while leaving and leaving[0][0] < now_ms:
             self.minute -= leaving.popleft()[1]
 
     def fall_silent(self, now_ms: int) -> None:
-        """Ends contact, from when `fenced_ms` says. One not heard yet may have been in contact
-        until now.
+        """From when `fenced_ms` says. One without a report yet may have been in contact until
+        now.
         """
         self.reachable = False
         fence_ms = self.fences.longest_ms
@@ -251,11 +233,8 @@ class DataCenter:
         )
 
     def returning(self, now_ms: int) -> list[tuple[float, int]]:
-        """(in how many seconds, units) of what is held without contact. Orphans are free when their
-        time is over.
-
-        A silent one is assumed to be heard again after as long again, unless its fence ends that
-        sooner.
+        """(in how many seconds, units). A silent one is assumed to report again after as long
+        again, unless its fence ends that sooner.
         """
         found = [((self.orphans_until_ms - now_ms) / 1000, self.orphans)] if self.orphans else []
         if not self.reachable and self.held > 0 and self.contact_ms is not None:
@@ -265,7 +244,7 @@ class DataCenter:
         return found
 
     def next_alarm_ms(self) -> int:
-        """When time changes something here; 0: never."""
+        """0: never."""
         moments = [self.leaving[0][0] + 1] if self.leaving else []
         if self.orphans:
             moments.append(self.orphans_until_ms)
@@ -275,11 +254,7 @@ class DataCenter:
 
 
 def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int) -> int:
-    """Units a ledger remembers that were granted before this coordinator or the epoch; they are
-    among its orphans.
-
-    Granted units that it has returned or given away are no longer among them.
-    """
+    """They are among its orphans; units that it has returned or given away no longer are."""
     moves = up.moves
     moved = (
         max(0, moves.arrived - center.moved_in) - max(0, moves.given - center.moved_out)

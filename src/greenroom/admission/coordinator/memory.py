@@ -1,12 +1,7 @@
-"""What must be stored of a coordinator, as rows, and how another process continues from them.
-
-A row is written before any answer that depends on it is sent, so the next coordinator knows every
-permit ever granted. That is all safety needs: ledgers repeat their counters, and an older row
-counts more as held, not less. The line is not stored; ledgers report it again (`SyncDown.afresh`).
-
-Times in rows are the writer's. The next coordinator shifts them by the time since the newest row,
-so an admission with ten seconds left in the minute leaves it ten seconds from now, even when the
-clocks of the two machines differ.
+"""What must be stored of a coordinator, as rows. A row is written before any answer that depends on
+it is sent. An older row counts more as held, not less. The line is not stored; ledgers report it
+again (`SyncDown.afresh`). The next coordinator shifts times by the age of the newest row, so clocks
+of machines may differ.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +14,7 @@ from greenroom.admission.coordinator.fence import NEVER_MS
 from greenroom.model.room import Room
 
 ROW_CELL_MS = 1_000
-"""The last minute's admissions are stored by the second in which they leave it, rounded up."""
+"""Rounded up."""
 
 
 class RoomRow(msgspec.Struct, frozen=True, array_like=True):
@@ -54,12 +49,10 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 DISCONNECTED_MARGIN = 1.25
-"""Margin on what may be in force, so that a little growth needs no new row."""
+"""So that a little growth needs no new row."""
 
 Mark = tuple[int, ...]
-"""What makes a row worth writing again; the rest is as good when older: it counts more, not less.
-The rate comes last.
-"""
+"""The rest is as good when older: it counts more, not less. The rate comes last."""
 
 
 def mark_of(center: DataCenter) -> Mark:
@@ -72,14 +65,12 @@ def mark_of(center: DataCenter) -> Mark:
 
 
 def worth_writing(now: Mark, before: Mark) -> bool:
-    """Whether the stored row would not do."""
     return (
         not before or now[:-1] != before[:-1] or now[-1] > int(before[-1] * DISCONNECTED_MARGIN) + 1
     )
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
-    """To be stored before the answer it describes is sent."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
         second = -(-when_ms // ROW_CELL_MS)
@@ -100,7 +91,6 @@ def _fence_ms(center: DataCenter) -> int:
 
 
 def room_row(coordinator: Coordinator) -> RoomRow:
-    """To be stored whenever it has changed."""
     return RoomRow(
         coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms
     )
@@ -115,10 +105,8 @@ def recalled(
     now_ms: int,
     complete: bool,
 ) -> Coordinator:
-    """Restores a coordinator from rows, with the current data centers.
-
-    `passed_ms`: age of the newest row, 0 or more. Not `complete`: newer rows may have been lost, so
-    nothing is granted before every data center has said what it holds.
+    """`passed_ms`: age of the newest row. Not `complete`: newer rows may have been lost, so nothing
+    is granted before every data center has reported what it holds.
     """
     coordinator = Coordinator((), room, now_ms)
     for name, row in rows.items():

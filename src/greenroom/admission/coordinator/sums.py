@@ -8,7 +8,7 @@ from greenroom.admission.coordinator.data_center import DataCenter, Weight
 @dataclass(slots=True)
 class Sums(Weight):
     def weigh(self, center: DataCenter) -> bool:
-        """Applies a data center's change; returns whether its permits changed."""
+        """Returns whether its permits changed."""
         weight = center.weight
         outstanding = max(0, center.outstanding)
         changed = outstanding != weight.outstanding

@@ -1,9 +1,6 @@
-"""Everybody who waits without a permit anywhere, by arrival second, to find how far permits reach
-down the line.
-
-A data center's permits cover its oldest waiters. The rest of all reachable data centers is kept
-summed, and a change touches only its own seconds and the few that permits cover, so a query costs
-as little with 300 data centers as with two.
+"""Everybody who waits without a permit anywhere, by arrival second. A change touches only its own
+seconds and the few that permits cover, so a query costs as little with 300 data centers as with
+two.
 """
 
 from bisect import bisect_left, insort
@@ -11,8 +8,6 @@ from typing import NamedTuple
 
 
 class Reach(NamedTuple):
-    """How far permits reach down the whole line, as one data center sees it."""
-
     sure: int  # its waiters before the edge: each gets one
     edge_s: int | None  # the arrival second in which they run out; None: they do not
     edge_mine: int  # its waiters of that second
@@ -21,8 +16,6 @@ class Reach(NamedTuple):
 
 
 class Tally:
-    """Counts by second, with the seconds in order."""
-
     __slots__ = ("counts", "order")
 
     def __init__(self) -> None:
@@ -30,7 +23,7 @@ class Tally:
         self.order: list[int] = []
 
     def add(self, second: int, change: int) -> None:
-        """Changes the count of one second; zero is not kept."""
+        """Zero is not kept."""
         counts = self.counts
         before = counts.get(second, 0)
         after = before + change
@@ -47,8 +40,6 @@ class Tally:
 
 
 class LineShare:
-    """One data center's waiters in the whole line, and how many of each second have a permit."""
-
     __slots__ = ("covered", "waiters")
 
     def __init__(self) -> None:
@@ -57,8 +48,6 @@ class LineShare:
 
 
 class WholeLine:
-    """The sum over all reachable data centers."""
-
     __slots__ = ("_all", "_shares")
 
     def __init__(self) -> None:
@@ -67,11 +56,10 @@ class WholeLine:
 
     @property
     def seconds(self) -> dict[int, int]:
-        """Waiters without a permit by arrival second; not to be changed."""
+        """Not to be changed."""
         return self._all.counts
 
     def show(self, name: str, seconds: dict[int, int]) -> None:
-        """Adds a data center that can be reached (again)."""
         self.hide(name)
         share = self._shares[name] = LineShare()
         for second, count in sorted(seconds.items()):
@@ -85,13 +73,12 @@ class WholeLine:
                 self._all.add(second, share.covered.get(second, 0) - count)
 
     def move(self, name: str, second: int, change: int) -> None:
-        """Changes its waiters of one second; call `cover` before any query."""
+        """Call `cover` before any query."""
         share = self._shares[name]
         share.waiters.add(second, change)
         self._all.add(second, change)
 
     def cover(self, name: str, permits: int) -> None:
-        """Sets how many of its waiters, the oldest, have a permit."""
         share, add = self._shares[name], self._all.add
         before, after = share.covered, {}
         counts = share.waiters.counts
@@ -110,7 +97,7 @@ class WholeLine:
         share.covered = after
 
     def reach(self, name: str, permits: int) -> Reach:
-        """How far permits reach when the oldest get them, and this data center's part."""
+        """When the oldest get them; and this data center's part."""
         counts = self._all.counts
         edge_s = None
         for second in self._all.order:
@@ -133,6 +120,6 @@ class WholeLine:
 
 
 def rounded(part: int, whole: int, random_bits: int) -> int:
-    """`part / whole`, rounded up or down at random so that the mean is exact."""
+    """Rounded at random so that the mean is exact."""
     quotient, rest = divmod(part, whole)
     return quotient + (random_bits % whole < rest)

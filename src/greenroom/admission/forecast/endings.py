@@ -23,28 +23,21 @@ from math import exp
 from greenroom.admission.messages.census import AGE_CELL_MS, AGE_CELLS
 
 PRIOR_WEIGHT = 2.0
-"""The prior counts like this many sessions in each step."""
 PRIOR_MEAN_S = 60.0
 STEPS_PER_FADE = 12
 FADE = 0.5 ** (1 / 20)
-"""Per minute (12 steps): observations count half after 20 minutes."""
+"""Per minute: observations count half after 20 minutes."""
 LEAST_PASSED = 0.2
-"""Share of a step; before it, chance decides which reports have come."""
+"""Before it, chance decides which reports have come."""
 SURE = 0.999
-"""No hazard is above: survival stays positive."""
+"""Survival stays positive."""
 SILENT_STEPS = 2
-"""Steps without a report after which a data center is silent. Nothing of that time counts, neither
-ends nor survival: otherwise 200 sessions unheard for three minutes would seem to have lived on, and
-slow the line by 4 % for half an hour.
-"""
+"""Nothing of a silent time counts, neither ends nor survival."""
 GAP_STEPS = 720
-"""After an hour of silence the living are unknown."""
 
 
 class Endings:
-    """The ages at which sessions of one room end. `cell` is a time in steps of 5 s, `where` a data
-    center.
-    """
+    """`cell` is a time in steps of 5 s, `where` a data center."""
 
     __slots__ = (
         "_alive",
@@ -69,7 +62,7 @@ class Endings:
         self.configure(session_ms)
 
     def configure(self, session_ms: int) -> None:
-        """Sets the session duration; observations under another one are dropped."""
+        """Observations under another duration are dropped."""
         if session_ms == self._session_ms:
             return
         self._session_ms = session_ms
@@ -85,11 +78,10 @@ class Endings:
 
     @property
     def seen(self) -> float:
-        """Ended sessions observed, with fading weight."""
         return sum(self._ended) + sum([sum(counts.values()) for counts in self._early.values()])
 
     def hear(self, where: str, cell: int) -> bool:
-        """Notes a report; returns whether it covers each step's ends, because none was missed."""
+        """Returns whether the report covers each step's ends, because none was missed."""
         before = self._heard.get(where, cell)
         self._heard[where] = max(before, cell)
         if cell - before <= SILENT_STEPS:
@@ -108,10 +100,8 @@ class Endings:
                 self._exposed[age] += count
 
     def end(self, where: str, age: int, count: int) -> None:
-        """Counts sessions that ended just now at this age, in steps; a neighbouring step will do,
-        as machines differ by one.
-
-        Unknown sessions teach nothing: how many began with them and live on is unknown too.
+        """At this age, in steps; a neighbouring step will do, as machines differ by one. Unknown
+        sessions teach nothing.
         """
         last = AGE_CELLS - 1
         age = min(max(0, age), last)
@@ -128,7 +118,6 @@ class Endings:
                 return
 
     def step(self, cell: int) -> None:
-        """Moves sessions of data centers in contact to the next step."""
         if cell - self._cell > GAP_STEPS:
             self._alive.clear()
             self._early.clear()
@@ -153,9 +142,7 @@ class Endings:
                 self._ended[age] += count
 
     def reconcile(self, sessions: Mapping[str, int]) -> None:
-        """Limits the living in each data center: an end counted in a neighbouring step would leave
-        one that never ends.
-        """
+        """An end counted in a neighbouring step would leave a session that never ends."""
         for where, most in sessions.items():
             alive = self._alive.get(where, {})
             excess = sum(alive.values()) - most
@@ -169,10 +156,8 @@ class Endings:
                     break
 
     def survival(self, passed: float = 0.0) -> list[float]:
-        """Share of sessions that reach each step, from 1 on, as far as it says something.
-
-        `passed`: the reported part of the current step, 0 to 1. In the first seconds in which any
-        session ends nothing else is known of how many do.
+        """From step 1 on, as far as it says something. `passed`: the reported part of the current
+        step.
         """
         ended, exposed = self._ended, self._exposed
         if passed >= LEAST_PASSED:
@@ -191,7 +176,7 @@ class Endings:
         return shares
 
     def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
-        """Sessions in each step of life; those of unknown age are assumed to be like the others."""
+        """Those of unknown age are assumed to be like the others."""
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
         for where in sessions:
@@ -205,9 +190,7 @@ class Endings:
         return [count * share for count in ages]
 
     def _count(self, begun: int, age: int, count: float) -> None:
-        """Counts ends at this age of those begun then; observed with the rest of the step, when it
-        is over for all.
-        """
+        """Observed with the rest of the step, when it is over for all."""
         over = begun + age + 1
         if over <= self._cell:
             self._ended[age] += count
@@ -218,7 +201,6 @@ class Endings:
         early[age] = early.get(age, 0) + count
 
     def _survive(self, where: str, since: int, cell: int) -> None:
-        """Fills an unheard time since that step with average survival."""
         survival = self.survival()
         last = len(survival) - 1
         for begun, count in self._alive.get(where, {}).items():

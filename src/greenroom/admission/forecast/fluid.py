@@ -1,9 +1,6 @@
-"""Future admissions in steps of five seconds: a simulation of the room, with visitors as a fluid.
-
-In each step sessions end according to their age and free their units; as many visitors enter as
-free units, the sliding minute and pacing allow (a sixtieth of the limit and of the rest of the
-minute, each second). Each visitor who enters starts a session that ends according to its age. A
-free unit is used a little later (`reuse`): after the next sync and the next refresh of a visitor.
+"""Future admissions in steps of five seconds: visitors as a fluid. In each step sessions end by age
+and free their units; as many visitors enter as free units, the sliding minute and pacing allow. A
+free unit is used a little later (`reuse`).
 """
 
 from collections.abc import Sequence
@@ -13,20 +10,15 @@ from operator import mul
 STEP_S = 5
 WINDOW_STEPS = 12
 STEPS_MAX = 360
-"""Half an hour."""
 STEPS_LEAST = 24
 LONG_STEPS = 480
-"""Where sessions last longer than 40 minutes, a step of 10 or 15 s says as much as one of 5 s, and
-costs less.
-"""
+"""Where sessions last longer than 40 minutes, a step of 10 or 15 s says as much."""
 
 
 def ends_of_the_living(
     living: Sequence[float], survival: Sequence[float], passed: float, steps: int
 ) -> list[float]:
-    """Ends of the living in each of the next `steps` steps; `passed` is the elapsed part of the
-    current one.
-    """
+    """`passed` is the elapsed part of the current step."""
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
     weights = [
@@ -60,12 +52,9 @@ def admissions(
     enough: float,
     idle_s: float,
 ) -> list[float]:
-    """Admissions from the line in each step, until `enough`, for at most as many steps as `ends`
-    has.
-
-    `free`: unused units; `permits`: granted and unused (their holders need not wait and do not
-    count); `recent`: admissions in each step of the last minute, oldest first. `idle_s`: mean time
-    from the end of a session to the admission with its unit.
+    """Until `enough`, for at most as many steps as `ends` has. `permits`: granted and unused (their
+    holders do not count); `recent`: admissions in each step of the last minute, oldest first.
+    `idle_s`: from the end of a session to the admission with its unit.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)

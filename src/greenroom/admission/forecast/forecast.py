@@ -59,38 +59,25 @@ from greenroom.model.room import Room
 
 THINK_MS = 2_000
 BLIND_MS = 10_000
-"""After this long without a forecast nothing is learnt from earlier ones: when they came true is
-unknown.
-"""
+"""When earlier forecasts came true is unknown then."""
 PROBE_MS = 10_000
 PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
-"""Positions of probes, as parts of the line."""
 BELIEVED_ENDS = 10
-"""Fewer ended sessions say nothing about how soon units come back."""
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 MARGIN = 1.5
-"""The room is played forward until this times those waiting are in: some join before the next
-forecast.
-"""
+"""Some join before the next forecast."""
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
-"""Distance of the line's knots, as a factor on the people: a tenth more people wait a tenth
-longer.
-"""
+"""A tenth more people wait a tenth longer."""
 SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
-"""Permits are leased for a minute of admissions at most, which the pace of ledgers admits faster;
-reports may say more.
-"""
+"""Reports may say more."""
 PATIENT_S = 900.0
-"""The impatient leave first: the rate of giving up among those who stay halves in about this
-time.
-"""
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
-    """The coordinator's figures at one moment, summed over all data centers."""
+    """Summed over all data centers."""
 
     sessions: Mapping[str, int]  # in each data center that is heard
     permits: int  # granted and not known to be used
@@ -106,7 +93,6 @@ class ForecastInput(msgspec.Struct, frozen=True):
     ] = ()  # (in how many seconds, units) of data centers that are not heard
 
     def standing(self, second: int) -> int:
-        """Visitors who came in this second and are not admitted."""
         return (
             sum([counts.get(second, 0) for counts in self.in_line])
             if self.in_line
@@ -115,7 +101,7 @@ class ForecastInput(msgspec.Struct, frozen=True):
 
 
 class Forecaster:
-    """What is learnt about one room. Times are the coordinator's milliseconds."""
+    """Times are the coordinator's milliseconds."""
 
     def __init__(self, room: Room, now_ms: int) -> None:
         self._endings = Endings(room.session_ms, now_ms // AGE_CELL_MS)
@@ -146,7 +132,7 @@ class Forecaster:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """Applies settings; observations of sessions hold unless the duration changes."""
+        """Observations of sessions hold unless the duration changes."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
         self._paced_per_s = (
@@ -173,8 +159,8 @@ class Forecaster:
             self._recent[second] = self._recent.get(second, 0) + count
 
     def meet(self, data_center: str, now_ms: int) -> bool:
-        """Notes a report. False: the first after a silence, so it is unknown when the ends in
-        between happened.
+        """False: the first report after a silence, so it is unknown when the ends in between
+        happened.
         """
         self._endings.step(now_ms // AGE_CELL_MS)
         return self._endings.hear(data_center, now_ms // AGE_CELL_MS)
@@ -203,7 +189,7 @@ class Forecaster:
     # -- what follows from them --------------------------------------------------------------------
 
     def think(self, facts: ForecastInput, now_ms: int) -> None:
-        """Makes a new wait table, or none when no visitor waits."""
+        """None when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
         self._waiting = sum(
             [count for second, count in facts.seconds.items() if second < now_ms // 1000 - STRAY_S]
@@ -234,11 +220,8 @@ class Forecaster:
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
     def _compare(self, facts: ForecastInput, now_ms: int) -> None:
-        """Compares forecasts with what came of them, unless a data center fell silent or came back
-        since: its admissions then come in one report, or in none.
-
-        For the same reason none is compared while units of a silent one may be back within the
-        minute.
+        """Not while a data center fell silent or came back: its admissions then come in one report,
+        or in none.
         """
         contacts = frozenset(facts.sessions)
         if contacts != self._contacts:
@@ -249,7 +232,6 @@ class Forecaster:
     def _line_up(
         self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
     ) -> WaitTable:
-        """Fifo: converts visitors ahead into a wait."""
         intervals, patience = self._intervals, self._patience
         intervals.judge(facts.standing, patience.giving_up_per_s, now_ms)
         self._knots = knots_of(facts.seconds)
@@ -311,9 +293,6 @@ class Forecaster:
         )
 
     def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
-        """Compares when the middle of an earlier forecast should get in now and should have
-        then.
-        """
         old = [
             probe
             for probe in self._intervals.open()
@@ -334,7 +313,6 @@ class Forecaster:
     def _draw(
         self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
     ) -> WaitTable:
-        """Random: admissions become a chance, the same for all present."""
         draws, patience, scale = self._draws, self._patience, self._track.scale
         drawn = [facts.permits + entered[0] * scale, *[count * scale for count in entered[1:]]]
         joining_per_s = (patience.joining_per_s(LATELY_MS), patience.joining_per_s(WHOLE_MS))
@@ -350,7 +328,6 @@ class Forecaster:
         )
 
     def _forget(self) -> None:
-        """Drops pending expectations: no visitor waits."""
         self.wait_table = None
         self._change = ""
         self._intervals.forget()
@@ -360,10 +337,8 @@ class Forecaster:
     def wait_table_for(
         self, mine: Mapping[int, int], everybody_here: Mapping[int, int]
     ) -> WaitTable | None:
-        """The newest table for a data center, with those ahead of its visitors elsewhere.
-
-        `mine` wait there without a permit, by arrival second; `everybody_here`: with or without
-        one.
+        """With those ahead of its visitors elsewhere. `mine` wait there without a permit, by
+        arrival second; `everybody_here`: with or without one.
         """
         if self.wait_table is None or self._random:
             return self.wait_table
@@ -393,7 +368,6 @@ class Forecaster:
         )
 
     def _play(self, facts: ForecastInput, learnt: bool, now_ms: int) -> list[float]:
-        """Admissions in each of the next steps, before scaling."""
         second = now_ms // 1000
         recent = [0.0] * WINDOW_STEPS
         self._recent = {
@@ -427,7 +401,6 @@ class Forecaster:
 
 
 def knots_of(seconds: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Cumulative arrivals by second, finer towards the front."""
     knots: list[tuple[int, int]] = []
     passed, next_at = 0, 0.0
     ordered = sorted(seconds)
@@ -449,11 +422,8 @@ def table(
     permits: int = 0,
     paced_per_s: float = float("inf"),
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """People in front who are gone, and by when: knots, ascending in both; beyond what was played
-    the last pace continues.
-
-    From permit to try costs nothing: calling ahead makes up for it. But of many `permits` leased
-    ahead of a crowd, the holders come first, at the pace of ledgers, `paced_per_s`.
+    """Ascending knots; beyond what was played the last pace continues. Holders of many `permits`
+    leased ahead of a crowd come first, at `paced_per_s`.
     """
     before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
     people, seconds = [0.0], [max(0.0, before_s)]
@@ -484,5 +454,5 @@ def table(
 
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
-    """Places freed per admitted visitor by then: some of those ahead give up, or have, unseen."""
+    """Some of those ahead give up, or have, unseen."""
     return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))

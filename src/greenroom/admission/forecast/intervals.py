@@ -31,40 +31,25 @@ from greenroom.admission.messages.wait_table import (
 )
 
 FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
-"""Of the shortest waits, before anything was learnt: half of the time within 2.5 %. Longer waits
-have a part of it (`FURTHER`).
-"""
+"""Half of the time within 2.5 %, for the shortest waits."""
 LEAST = 0.002
-"""Least distance of a quartile from the median. The median is not moved: errors on the whole are
-scaled at once where they arise (`track`), and a second correction a whole wait later makes it
-swing. Replayed, a median learnt in steps of 0.01 to 0.06 made errors at joining larger: in a wave
-6.1 to 7.4 % instead of 5.6, in a small room 8.2 to 12 instead of 7.5, in a flash sale 10.6 to 20
-instead of 7.7, because everybody joins before anything has come true.
+"""Of a quartile from the median, which is not moved: errors on the whole are scaled at once where
+they arise (`track`), and a second correction a whole wait later makes it swing.
 """
 STEP = 0.5
 """Widths move by factors: learning is as quick where forecasts are good to 1 % as where to 50 %."""
 TOP, CAUTION = 3, 4.0
-"""The quantile by which nearly every visitor is in widens this much faster than it narrows: late
-costs more trust than early.
-"""
+"""The last quantile widens this much faster than it narrows: late costs more trust than early."""
 TAUGHT = 0.2
-"""Widths with a smaller part in a wait learn little from it: they stay as the next shorter ones."""
+"""Widths with a smaller part in a wait learn little from it."""
 FURTHER = 0.5
-"""Quartile widths of a wait four times as long, before it has taught anything; the last quantile
-stays, because late costs more trust than early. With equal quartiles a first wave with errors of 1
-% was told 3.
-"""
+"""Quartile widths of a wait four times as long, before it has taught anything."""
 EARLY_S = 0.3
-"""Judged this early: judgements come every two seconds, on reports 0.7 s old, so on average in
-time.
-"""
+"""Judgements come every two seconds, on reports 0.7 s old."""
 PROBES_MAX = 2_000
-"""Probes kept: half an hour of them."""
 
 
 class PendingForecast:
-    """One forecast and what came of it so far."""
-
     __slots__ = ("judged", "made_ms", "place", "second", "standing", "wait_s")
 
     def __init__(self, second: int, made_ms: int, wait_s: float, standing: float) -> None:
@@ -79,8 +64,6 @@ class PendingForecast:
 
 
 class Intervals:
-    """Widths for a line, and the probes that teach them."""
-
     __slots__ = ("_front_s", "_probes", "_taught", "_widths")
 
     def __init__(self) -> None:
@@ -92,22 +75,17 @@ class Intervals:
 
     @property
     def widths(self) -> tuple[Widths, ...]:
-        """One for each of LEADS_S."""
         return tuple([(low, middle, high, top) for low, middle, high, top in self._widths])
 
     def expect(self, second: int, made_ms: int, wait_s: float, standing: float) -> None:
-        """Notes a forecast for the `standing` visitors of this second."""
         if len(self._probes) < PROBES_MAX:
             self._probes.append(PendingForecast(second, made_ms, wait_s, standing))
 
     def front_at(self, second: int) -> None:
-        """Visitors of this second get in now."""
         self._front_s = max(self._front_s, second)
 
     def judge(self, standing: Callable[[int], int], giving_up_per_s: float, now_ms: int) -> None:
-        """Judges the quantiles whose time has come; `standing`: visitors of a second still in
-        line.
-        """
+        """`standing`: visitors of a second still in line."""
         for probe in self._probes:
             passed_s = (now_ms - probe.made_ms) / 1000
             while probe.judged < len(SHARES):
@@ -128,7 +106,6 @@ class Intervals:
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
 
     def forget(self) -> None:
-        """Drops open forecasts: the line is over or follows other rules."""
         self._probes.clear()
         self._front_s = 0
 
@@ -144,7 +121,6 @@ class Intervals:
         )
 
     def _inherit(self, newest: int) -> None:
-        """Copies to the widths beyond the longest wait that has taught anything."""
         for further in range(newest + 1, len(LEADS_S)):
             low, middle, high, top = self._widths[further - 1]
             self._widths[further][:] = (
@@ -156,10 +132,8 @@ class Intervals:
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:
-    """Applies one judgement: the width drifts to where the nominal share is in, within bounds that
-    keep quantiles in order.
-
-    `weight`: the part of this judgement, 0 to 1, about these widths.
+    """Within bounds that keep quantiles in order. `weight`: the part of this judgement, 0 to 1,
+    about these widths.
     """
     outward = SHARES[which] - share
     if which == TOP and outward > 0:

@@ -1,15 +1,8 @@
-"""Waits under the random method: the chance of being drawn, added up over time, and how far it was
-off before.
-
-Theory. With a(t) admissions per second out of n(t) present visitors, each has the hazard a(t) /
-n(t), so a present visitor is in by t with probability 1 - exp(-H(t)), H being the hazard added up.
-How many are present follows from who joins, gets in and gives up: n' = joining - a - giving up * n.
-Newcomers keep coming as in the last minute; what of it is more than in the last ten fades, because
-a crowd that has come does not come again.
-
-Everybody present at one moment is alike, so one forecast is judged by all of them at once: when the
-time has come by which a quarter should be in, the share that really is moves the width of that
-quantile (a width is a factor on the hazard).
+"""Waits under the random method. With a(t) admissions per second out of n(t) present visitors, a
+present visitor is in by t with probability 1 - exp(-H(t)), H being a / n added up, and n' = joining
+- a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the
+last ten fades. Everybody present at one moment is alike, so one forecast is judged by all of them
+at once; a width is a factor on the hazard.
 """
 
 from collections import deque
@@ -29,21 +22,16 @@ from greenroom.admission.messages.wait_table import (
 )
 
 ALMOST = 0.999
-"""Most of those present drawn in one step: the sum stays finite."""
 NOTHING = 1e-9
-"""A negligible hazard: smaller ones would be lost in sums, and the table has to ascend."""
+"""Smaller ones would be lost in sums, and the table has to ascend."""
 ENOUGH = 6.0
-"""The table ends where one visitor in 400 is left."""
 SOON_S = 60.0
-"""The newest rate of joining gives way to the long one over this time: about as many as came in the
-last minute come again.
-"""
+"""The newest rate of joining gives way to the long one over this time."""
 TAIL_STEPS = 12
 STEP = 0.1
 WIDEST = 0.3
-"""Keeps quantiles in order: their hazards are a factor of two apart, and e to the 0.6 is less."""
+"""Quantiles' hazards are a factor of two apart, and e to the 0.6 is less."""
 COHORTS_MAX = 400
-"""An hour of cohorts, one every ten seconds."""
 
 QuantileTable = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -55,10 +43,8 @@ def hazards(
     giving_up_per_s: float,
     learnt: bool,
 ) -> QuantileTable:
-    """Cumulative hazard and seconds, both ascending; `drawn`: admissions per step, permit holders
-    in the first.
-
-    `joining_per_s`: recent and long-term.
+    """Both ascending; `drawn`: admissions per step, permit holders in the first. `joining_per_s`:
+    recent and long-term.
     """
     lately = joining_per_s[0]
     whole = min(joining_per_s)
@@ -96,8 +82,6 @@ def hazards(
 
 
 class Cohort:
-    """Everybody present at one moment, and their table."""
-
     __slots__ = ("count", "judged", "made_ms", "table")
 
     def __init__(self, made_ms: int, count: int, table: QuantileTable) -> None:
@@ -105,12 +89,9 @@ class Cohort:
         self.count = count
         self.table = table
         self.judged = 0
-        """How many of SHARES have been judged."""
 
 
 class LotteryForecast:
-    """Widths of the quantiles, and the cohorts that teach them."""
-
     __slots__ = ("_cohorts", "_widths")
 
     def __init__(self) -> None:
@@ -119,16 +100,13 @@ class LotteryForecast:
 
     @property
     def widths(self) -> tuple[Widths, ...]:
-        """One, of hazards."""
         p25, p50, p75, p95 = self._widths
         return ((p25, p50, p75, p95),)
 
     def expect(self, made_ms: int, count: int, table: QuantileTable) -> None:
-        """Notes a forecast for all who are present."""
         self._cohorts.append(Cohort(made_ms, count, table))
 
     def judge(self, seconds: Mapping[int, int], giving_up_per_s: float, now_ms: int) -> None:
-        """Compares forecasts that are due with who is still there."""
         for cohort in self._cohorts:
             passed_s = (now_ms - cohort.made_ms) / 1000
             while cohort.judged < len(SHARES):
@@ -147,7 +125,6 @@ class LotteryForecast:
             self._cohorts.popleft()
 
     def before(self, made_ms: int) -> Cohort | None:
-        """The newest forecast made by then."""
         found = None
         for cohort in self._cohorts:
             if cohort.made_ms > made_ms:
@@ -156,12 +133,10 @@ class LotteryForecast:
         return found
 
     def forget(self) -> None:
-        """Drops open forecasts: the line is over or follows other rules."""
         self._cohorts.clear()
 
 
 def drift_of_draws(then: Cohort, table: QuantileTable, now_ms: int) -> str:
-    """Compares the median wait of those still there by the old and the new forecast."""
     passed_s = (now_ms - then.made_ms) / 1000
     gone = between(then.table[1], then.table[0], passed_s)
     expected_s = None if gone is None else between(*then.table, gone + HAZARDS[1])

@@ -1,30 +1,20 @@
-"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share
-that is never seen again.
-"""
-
 from collections import deque
 
 FADE_MS = 600_000
-"""Observations of giving up count half after this time."""
 SEEN_S = 15_000.0
-"""The rate of giving up is zero until this many seconds of waiting were observed."""
+"""The rate is zero until this many seconds of waiting were observed."""
 UNSEEN_S = 14.0
-"""Who gives up stays in line this much longer: half of the 20 s until the next try, the grace, and
-a report.
-"""
+"""Half of the 20 s until the next try, the grace, and a report."""
 STRAY_S = 20
-"""Who gives up sooner after joining never tries again and is a stray; these first seconds of
-waiting do not count here.
+"""Who gives up sooner never tries again and is a stray; these first seconds of waiting do not count
+here.
 """
 MOST_PER_S = 1 / 60
-"""A crowd is never assumed to leave faster than within a minute."""
 REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
 
 
 class Patience:
-    """Sums over all data centers."""
-
     __slots__ = (
         "_at_ms",
         "_joined",
@@ -64,7 +54,6 @@ class Patience:
                 self._marks.popleft()
 
     def count(self, joined: int, lost: int, strays: int) -> None:
-        """Adds what was reported beyond the last report."""
         self._joined += joined
         self._joins += joined
         self._lost += lost - strays
@@ -72,20 +61,16 @@ class Patience:
 
     @property
     def giving_up_per_s(self) -> float:
-        """Share of the waiting who give up each second, without strays and those who come back.
-
-        Losses show UNSEEN_S late, so they are compared with the waiting until then: in a growing
-        line the rate would be a fifth too low.
+        """Without strays and those who come back. Losses show UNSEEN_S late, so they are compared
+        with the waiting until then.
         """
         return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
 
     @property
     def stray_share(self) -> float:
-        """Share of those who join and are never seen again."""
         return min(1.0, max(0.0, self._strays) / (self._joins + 10))
 
     def joining_per_s(self, over_ms: int) -> float:
-        """Places taken per second over about the last `over_ms`."""
         since_ms, joined = self._marks[0]
         for mark_ms, count in reversed(self._marks):
             since_ms, joined = mark_ms, count

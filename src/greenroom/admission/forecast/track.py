@@ -3,21 +3,15 @@
 from collections import deque
 
 AFTER_MS = 60_000
-"""Forecasts are checked after a minute: the sliding minute repeats its lumps, which cancel out over
-a whole one.
-"""
+"""The sliding minute repeats its lumps, which cancel out over a whole one."""
 WEIGHT = 12.0
-"""Prior of this many exact forecasts: one says little, as a wave two seconds late at the end of its
-minute looks like a line that hardly moves.
-"""
+"""One exact forecast says little: a wave two seconds late looks like a line that hardly moves."""
 FADE = 0.97
-"""Per forecast (10 s): half is forgotten after four minutes."""
+"""Per forecast (10 s)."""
 LOWEST, HIGHEST = 0.5, 1.5
 
 
 class Track:
-    """Expected and actual admissions over minutes with a line throughout."""
-
     __slots__ = ("_expected", "_open", "_realised")
 
     def __init__(self) -> None:
@@ -26,15 +20,14 @@ class Track:
 
     @property
     def scale(self) -> float:
-        """Actual by expected."""
         return min(HIGHEST, max(LOWEST, (self._realised + WEIGHT) / (self._expected + WEIGHT)))
 
     def expect(self, now_ms: int, admitted: int, in_a_minute: float) -> None:
-        """Expects this many admissions beyond `admitted` within a minute, before scaling."""
+        """Before scaling."""
         self._open.append((now_ms, admitted, in_a_minute))
 
     def check(self, now_ms: int, admitted: int) -> None:
-        """Checks the forecasts of a minute ago; each counts alike, whatever its size."""
+        """Each counts alike, whatever its size."""
         while self._open and now_ms - self._open[0][0] >= AFTER_MS:
             made_ms, before, expected = self._open.popleft()
             expected *= (now_ms - made_ms) / AFTER_MS
@@ -45,5 +38,4 @@ class Track:
                 )
 
     def forget(self) -> None:
-        """Drops open forecasts: the line is over, or the data centers in contact changed."""
         self._open.clear()

@@ -1,9 +1,3 @@
-"""What a ledger and the coordinator tell each other: the report, and how an answer is taken in.
-
-These are operations on a ledger, in a module of their own; `ExchangingLedger` is all that they need
-of one.
-"""
-
 from typing import Protocol
 
 from msgspec import structs
@@ -20,8 +14,6 @@ from greenroom.admission.transfers.transfers import SessionLedger, hear
 
 
 class ExchangingLedger(SessionLedger, Protocol):
-    """What the exchange needs of a ledger. Implemented by `ledger.ledger.Ledger`."""
-
     epoch: int
     lease: Lease
     line: Line
@@ -31,25 +23,19 @@ class ExchangingLedger(SessionLedger, Protocol):
     reporting: Reporting
 
     @property
-    def sessions(self) -> Sessions:
-        """Who is inside."""
+    def sessions(self) -> Sessions: ...
 
     @property
-    def life_ms(self) -> int:
-        """How long a session lasts after its last renewal."""
+    def life_ms(self) -> int: ...
 
     @property
-    def longest_refresh_ms(self) -> int:
-        """The longest interval that is ever assigned."""
+    def longest_refresh_ms(self) -> int: ...
 
 
 def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
-    """The last message of this epoch, as the last process of the data center stops; None where no
-    fence is known to be in force.
-
-    The next epoch begins at once, without any unit but those of sessions and behind the fence until
-    it is answered. So what is still on its way to this epoch is refused, and no session is renewed:
-    all of them end one session after this.
+    """None where no fence is known to be in force. The next epoch begins at once, without any unit
+    but those of sessions and behind the fence until it is answered: what is on its way to this
+    epoch is refused, and no session is renewed.
     """
     if not ledger.lease.fence_ms or ledger.lease.fenced(now_ms):
         return None
@@ -62,7 +48,7 @@ def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
 
 
 def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
-    """The message for the coordinator; gives back what is to be given back."""
+    """Gives back what is to be given back."""
     lease, line, reporting = ledger.lease, ledger.line, ledger.reporting
     lease.give_back(now_ms)
     reporting.begin(now_ms, want, line.changed)
@@ -77,7 +63,7 @@ def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
 
 
 def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
-    """Applies the coordinator's answers, in any order and any number of times."""
+    """In any order and any number of times."""
     if down.epoch != ledger.epoch:
         if down.epoch > ledger.epoch:
             _begin_epoch(ledger, down.epoch + 1, now_ms)
@@ -96,7 +82,7 @@ def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
 
 
 def _begin_epoch(ledger: ExchangingLedger, epoch: int, now_ms: int) -> None:
-    """The coordinator has given up this epoch: people stay, units do not."""
+    """People stay, units do not."""
     ledger.epoch, ledger.born_ms = max(now_ms, epoch), now_ms
     ledger.lease = ledger.lease.begin_epoch(len(ledger.sessions.inside), now_ms)
     ledger.moves, ledger.sessions.ended = Moves(), Ages()

@@ -1,9 +1,5 @@
-"""What a ledger tells visitors who are held: their place, when to try again, and how long they will
-wait.
-
-The part of a ledger that reads the line and decides nothing: who is let in, and what is written
-down, is in `ledger`. The only thing that changes here is the moment at which a visitor in line is
-expected again.
+"""What a ledger tells visitors who are held: place, next try, and wait. Reads the line and decides
+nothing; only the moment changes at which a visitor in line is expected again.
 """
 
 from greenroom.admission.lease import Lease
@@ -28,36 +24,27 @@ WAITING = Standing.WAITING
 
 
 class HeldVisitors:
-    """The line of a ledger, the settings that say when it moves, and the answers to those in it or
-    outside.
-    """
-
     def __init__(self, room: Room, now_ms: int) -> None:
         self.lease = Lease()
         self.line = Line()
         self.waits = Waits(room, now_ms)
         self.lookahead = Lookahead(now_ms)
         self.halted = False
-        """The ledger cannot be written: admissions are stopped until it can."""
         self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._rejecting = False
         self._configure_line(room)
 
     def line_ms(self, now_ms: int) -> int:
-        """Now on the coordinator's clock: what keys are made of, so that those of all data centers
-        compare.
-        """
+        """Keys of all data centers are made of the coordinator's clock."""
         return now_ms + self.lease.line_ahead_ms
 
     @property
     def longest_refresh_ms(self) -> int:
-        """The longest interval that is ever assigned."""
         return self._refresh_max_ms * 11 // 10
 
     @property
     def called(self) -> int:
-        """How many waiters are asked to try every two seconds."""
         return (
             self._queueing.count(len(self.line), self.lease.permits, self.lookahead.permits)
             if self._open
@@ -65,7 +52,7 @@ class HeldVisitors:
         )
 
     def _configure_line(self, room: Room) -> None:
-        """New settings. Another method begins without called visitors."""
+        """Another method begins without called visitors."""
         if room.queueing_method != self._method:
             self._method = room.queueing_method
             self._queueing = QUEUEING_METHODS[self._method]()
@@ -84,10 +71,8 @@ class HeldVisitors:
         unseen: int = 0,
         room: bool = False,
     ) -> Outcome:
-        """Held without a place; the next try is soon, so the place gets real soon. `unseen` places
-        before it will be real then.
-
-        `room`: there is room, and the visitor has only to show the ticket.
+        """The next try is soon, so the place gets real soon. `unseen` places before it will be real
+        then. `room`: the visitor has only to show the ticket.
         """
         refresh_ms = (
             0
@@ -100,7 +85,6 @@ class HeldVisitors:
         )
 
     def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
-        """The same for a newcomer who is not told how long it takes."""
         waiting = len(self.line.slots)
         refresh_ms = (
             0
@@ -112,7 +96,7 @@ class HeldVisitors:
     def _hold(
         self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False
     ) -> Outcome:
-        """Held in line until the next try. `first`: the place has just been taken."""
+        """`first`: the place has just been taken."""
         line, lease, place, estimate, called = self.line, self.lease, rank + 1, None, False
         waiting = len(line.slots)
         if self._open:
@@ -132,7 +116,7 @@ class HeldVisitors:
         )
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
-        """Held in line, and here before the next try: what was told before still holds."""
+        """What was told before still holds."""
         line = self.line
         key = line.keys[slot]
         rank = line.rank(key)
@@ -154,7 +138,6 @@ class HeldVisitors:
         )
 
     def _table(self, now_ms: int) -> LineTable:
-        """The line as everybody may see it."""
         line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
         waiting, made_ms = len(line), self.line_ms(now_ms)
         count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
@@ -163,15 +146,12 @@ class HeldVisitors:
         return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
 
     def _called(self, slot: int, rank: int) -> bool:
-        """Whether this waiter is asked to try every two seconds."""
         return self._open and self._queueing.called(
             slot, rank, self.lease.permits, self.lookahead.permits
         )
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
-        """Milliseconds until the next try of a waiter who is not called; 0 where pages do not
-        refresh.
-        """
+        """0 where pages do not refresh."""
         longest_ms = self._refresh_max_ms
         if self._by_rank:
             return by_rank(
@@ -183,7 +163,7 @@ class HeldVisitors:
         return 0 if self._rejecting else later(longest_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """None is unknown: admissions are stopped, or there is no reliable estimate."""
+        """None: admissions are stopped, or there is no reliable estimate."""
         known = self._open and not self.halted
         return (
             self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms)

@@ -1,19 +1,11 @@
-"""How many permits are expected within one try of a visitor who is called: the pace of admissions
-times the gap between two tries.
-"""
-
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 
 PACE_MS = 10_000
-"""Over how long the pace of admissions is averaged: long enough for a steady figure, short against
-a minute's changes.
-"""
 GAP_WEIGHT = 0.1
-"""Weight of the newest gap between two tries in the average that look-ahead rests on."""
 
 
 class Lookahead:
-    """Of one ledger. Times are milliseconds."""
+    """Times are milliseconds."""
 
     __slots__ = ("_entered", "_looked_ms", "gap_ms", "pace", "permits")
 
@@ -26,16 +18,13 @@ class Lookahead:
         self._looked_ms = now_ms
 
     def count(self, gap_ms: int) -> None:
-        """A visitor came in from the line, so long after the try before."""
         self._entered += 1
         self.gap_ms += (gap_ms - self.gap_ms) * GAP_WEIGHT
 
     def undo(self) -> None:
-        """The newest one did not come in after all."""
         self._entered -= 1
 
     def look(self, now_ms: int) -> None:
-        """Time has passed."""
         passed_ms = now_ms - self._looked_ms
         if passed_ms > 0:
             self.pace += (

@@ -1,36 +1,25 @@
-"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never
-a crowd at once.
-"""
-
 from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000
 
 SHOW_REFRESH_MS = 750
-"""For newcomers who have only to show their ticket, because there is room. Pages count in whole
-seconds and are told one.
-"""
+"""Pages count in whole seconds and are told one."""
 
 FIRST_REFRESH_MS = 20_000
-"""The one after joining is no longer than this: those who never come back are known soon, however
-rarely the others are asked.
-"""
+"""Those who never come back are known soon, however rarely the others are asked."""
 
 
 def soon(random_bits: int, value_ms: int = CALLED_REFRESH_MS) -> int:
-    """For a visitor who is called, or has no place yet."""
     return spread(value_ms, 25, random_bits)
 
 
 def later(longest_ms: int, random_bits: int) -> int:
-    """For everybody else where rank says nothing."""
     return spread(longest_ms, 10, random_bits)
 
 
 def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: int) -> int:
-    """For a visitor in line: a third of the wait, at most `longest_ms`.
-
-    The first few try often however slow the line is: should the head be a ghost, the next is there.
+    """A third of the wait, at most `longest_ms`. The first few try often however slow the line is:
+    should the head be a ghost, the next is there.
     """
     wait_ms = CALLED_REFRESH_MS * (rank + 1)
     if wait_ms > longest_ms:
@@ -45,5 +34,5 @@ def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: 
 
 
 def spread(value_ms: int, percent: int, random_bits: int) -> int:
-    """`value_ms` give or take up to this many percent, so that a crowd does not come back in step."""
+    """So that a crowd does not come back in step."""
     return value_ms + value_ms * percent * ((random_bits & 0xFFFF) - 0x8000) // (100 << 15)

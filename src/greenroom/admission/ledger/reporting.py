@@ -1,15 +1,8 @@
-"""What a ledger has told the coordinator and what not: the numbers of its reports, changed seconds
-of the line, and its arrival rate.
-"""
-
 from collections.abc import Mapping
 
 from greenroom.admission.ledger.borrowing import Borrowing
 
 RATE_MS = 10_000
-"""Over how long the arrival rate is averaged: long enough for a steady figure, short against a
-minute's changes.
-"""
 
 
 class Reporting:
@@ -27,26 +20,22 @@ class Reporting:
 
     def __init__(self, now_ms: int) -> None:
         self.number = 0
-        """Of the newest report."""
         self.whole = True
-        """The coordinator may not know any of the line: the next report says everything."""
+        """The coordinator may not know any of the line: the next report is complete."""
         self.newcomers = 0
-        """New places and admissions, since the last report."""
         self.arrivals_per_s = 0.0
         self.borrowing = Borrowing()
         self._reported_ms = now_ms
         self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
 
     def begin_epoch(self, now_ms: int) -> None:
-        """Counts from nothing; the arrival rate goes on."""
+        """The arrival rate goes on."""
         self.number, self.whole = 0, True
         self.borrowing = Borrowing()
         self._reported_ms = now_ms
 
     def begin(self, now_ms: int, want: int, changed: set[int]) -> None:
-        """One more report, which asks for so many permits; `changed` seconds of the line are taken
-        over.
-        """
+        """`changed` seconds of the line are taken over."""
         passed_ms = now_ms - self._reported_ms
         if passed_ms > 0:
             rate = self.newcomers * 1000 / passed_ms
@@ -58,7 +47,7 @@ class Reporting:
         changed.clear()
 
     def seconds(self, waiting: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-        """Waiters by arrival second: all of them in a whole report, else those that changed."""
+        """All of them in a whole report, else those that changed."""
         return (
             tuple(waiting.items())
             if self.whole
@@ -66,9 +55,7 @@ class Reporting:
         )
 
     def answered(self, number: int, afresh: bool) -> bool:
-        """The report of this number was answered; whether it is the newest. `afresh`: the next one
-        shall be whole.
-        """
+        """Returns whether that report is the newest. `afresh`: the next one shall be whole."""
         if number != self.number:
             return False
         self._untold.clear()

@@ -1,5 +1,3 @@
-"""How a ledger takes over what an earlier life of it has written down."""
-
 from typing import Protocol
 
 from greenroom.admission.lease import CLOSING_MS, Lease
@@ -9,42 +7,29 @@ from greenroom.admission.records import END, LedgerMemory, pack
 
 
 class Restorable(Protocol):
-    """A ledger, as far as restoring needs it."""
+    @property
+    def sessions(self) -> Sessions: ...
 
     @property
-    def sessions(self) -> Sessions:
-        """Living sessions and spent ids."""
+    def lease(self) -> Lease: ...
 
     @property
-    def lease(self) -> Lease:
-        """Units and the sliding minute."""
+    def line(self) -> Line: ...
 
     @property
-    def line(self) -> Line:
-        """Waiting visitors."""
+    def log(self) -> list[bytes]: ...
 
     @property
-    def log(self) -> list[bytes]:
-        """Records to be written."""
-
-    @property
-    def longest_refresh_ms(self) -> int:
-        """The longest interval that is ever assigned."""
+    def longest_refresh_ms(self) -> int: ...
 
 
 def restore(
     ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
 ) -> None:
-    """Sessions as granted units, places, the minute, into a ledger that is still empty. `life_ms`:
-    of a session after its last renewal.
-
-    `ended_ms`: when an operator ended all sessions. Those that were renewed last before that do not
-    come back, and where it was just now, their units are closing. Which ended ids had one is not
-    written down, so every id counts that may have had one then.
-
-    Every waiter is given a whole refresh to come back, so no visitor is overtaken because of the
-    restart. Provisional sessions are not told apart any more: they end in time, or become full ones
-    where sessions are renewed.
+    """Into an empty ledger. `ended_ms`: when an operator ended all sessions; those renewed before
+    that do not come back, and their units may be closing: every id counts that may have had one
+    then. Every waiter gets a whole refresh to come back. Provisional sessions are not told apart
+    any more.
     """
     sessions, lease = ledger.sessions, ledger.lease
     for ticket_id, renewed_ms in memory.sessions.items():

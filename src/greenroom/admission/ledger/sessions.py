@@ -1,9 +1,5 @@
-"""Active visitors: sessions by ticket id, and the ids whose session is over.
-
-A session is one number, its last renewal: its end is that plus what the room grants now, so a
-changed session length counts from the last renewal on. How old it was at its end is counted for the
-forecast, and how long its visitor stayed for analytics. Memory: two dict entries and one wheel
-entry.
+"""Sessions by ticket id, and the ids whose session is over. A session is its last renewal: its end
+is that plus what the room grants now, so a changed session length counts from the last renewal on.
 """
 
 from collections.abc import Callable
@@ -14,27 +10,20 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import PLACE_KEPT_MS
 
 SPENT_SLACK_MS = 30_000
-"""Clocks of two machines that stamp a ticket may differ by this much; spent ids are remembered that
-much longer.
-"""
+"""Clocks of two machines that stamp a ticket may differ by this much."""
 
 
 BEGAN_BITS = 48
-"""Below the last renewal, in one number, stands the moment at which the session began: 0 where that
-is not known.
-"""
+"""Below the last renewal, in one number, is when the session began: 0 where that is not known."""
 
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
 
 def last_seen_ms(until_ms: int) -> int:
-    """When the owner of an id was last seen that stays spent so long."""
     return until_ms - PLACE_KEPT_MS - SPENT_SLACK_MS
 
 
 class Sessions:
-    """The living and the spent ticket ids of one room."""
-
     __slots__ = (
         "_spent_wheel",
         "_wheel",
@@ -51,33 +40,26 @@ class Sessions:
         self.life_ms = life_ms
         self.tally = VisitTally()
         self.seen: dict[bytes, int] = {}
-        """When the visitor of a session was last seen, which a renewal need not say."""
+        """A renewal need not say it."""
         self.inside: dict[bytes, int] = {}
-        """Living (or not yet swept) sessions: id -> last renewal << BEGAN_BITS | when it began."""
+        """Living or not yet swept: id -> last renewal << BEGAN_BITS | when it began."""
         self.unshown: dict[bytes, int] = {}
-        """Unconfirmed sessions, of newcomers who have not shown their ticket (`newcomers`): id ->
-        when it began.
-        """
+        """Unconfirmed sessions (`newcomers`): id -> when it began."""
         self.spent: dict[bytes, int] = {}
-        """Ids that never get a place or a session again: id -> until when that must be remembered.
-        """
+        """Id -> until when that must be remembered."""
         self.ended = Ages()
         self._wheel: Wheel[bytes] = Wheel()
         self._spent_wheel: Wheel[bytes] = Wheel()
 
     def renewed(self, ticket_id: bytes) -> int | None:
-        """The last renewal of a session; None when there is none."""
         session = self.inside.get(ticket_id)
         return None if session is None else session >> BEGAN_BITS
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
-        """A session that begins."""
         self._enter(ticket_id, now_ms, now_ms)
 
     def resume(self, ticket_id: bytes, renewed_ms: int, began_ms: int = 0) -> None:
-        """A session that was renewed then; `began_ms` 0: it is not known when it began, unless it
-        is here already.
-        """
+        """`began_ms` 0: not known, unless the session is here already."""
         self.unshown.pop(ticket_id, None)
         self._enter(ticket_id, renewed_ms, began_ms or self.inside.get(ticket_id, 0) & BEGAN_MASK)
 
@@ -86,17 +68,14 @@ class Sessions:
         self._wheel.file(renewed_ms + self.life_ms, ticket_id)
 
     def renew(self, ticket_id: bytes, now_ms: int) -> None:
-        """A session goes on from now."""
         self.inside[ticket_id] = now_ms << BEGAN_BITS | self.inside[ticket_id] & BEGAN_MASK
 
     def forget(self, ticket_id: bytes) -> None:
-        """A session that never was, after all."""
         del self.inside[ticket_id]
         self.seen.pop(ticket_id, None)
         self.unshown.pop(ticket_id, None)
 
     def begun(self) -> dict[bytes, int]:
-        """When each session began, where that is known."""
         return {
             ticket_id: began_ms
             for ticket_id, session in self.inside.items()
@@ -104,15 +83,11 @@ class Sessions:
         }
 
     def renewals(self) -> dict[bytes, int]:
-        """Every session with its last renewal."""
         return {ticket_id: session >> BEGAN_BITS for ticket_id, session in self.inside.items()}
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
-        """Remembers an id for as long as a waiting ticket of that name may be valid; until when, 0
-        when that has passed.
-
-        A waiting ticket is good for five minutes after its last check-in, and the last one was
-        before the session began, hence before its last renewal.
+        """Until when a waiting ticket of that name may be valid, 0 when that has passed: five
+        minutes after its last check-in, which was before the session's last renewal.
         """
         until_ms = last_seen_ms + PLACE_KEPT_MS + SPENT_SLACK_MS
         if until_ms <= now_ms:
@@ -121,16 +96,14 @@ class Sessions:
         return until_ms
 
     def remember(self, ticket_id: bytes, until_ms: int) -> None:
-        """As `spend`, when the time is known."""
         self.spent[ticket_id] = until_ms
         self._spent_wheel.file(until_ms, ticket_id)
 
     def revive(self, ticket_id: bytes) -> None:
-        """The id is not spent after all."""
         self.spent.pop(ticket_id, None)
 
     def end(self, ticket_id: bytes, now_ms: int) -> int:
-        """Ends a session; until when its id stays spent (0: needs no memory)."""
+        """Returns until when its id stays spent (0: needs no memory)."""
         session = self.inside.pop(ticket_id)
         self.unshown.pop(ticket_id, None)
         began_ms, renewed_ms = session & BEGAN_MASK, session >> BEGAN_BITS
@@ -141,9 +114,7 @@ class Sessions:
         return self.spend(ticket_id, renewed_ms, now_ms)
 
     def end_all(self, now_ms: int) -> list[tuple[bytes, int]]:
-        """Ends every session, as an operator wishes: (id, until when it stays spent). That says
-        nothing about how long visitors stay.
-        """
+        """(id, until when it stays spent). That says nothing about how long visitors stay."""
         ended = [
             (ticket_id, self.spend(ticket_id, renewed_ms, now_ms))
             for ticket_id, renewed_ms in self.renewals().items()
@@ -154,9 +125,7 @@ class Sessions:
         return ended
 
     def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
-        """Ends at most `limit` sessions whose time is over: `ended(id, spent until)` for each.
-        Forgets old spent ids.
-        """
+        """`ended(id, spent until)` for each. Forgets old spent ids."""
         life_ms = self.life_ms
         for ticket_id in self._wheel.due(now_ms, limit):
             last_ms = self.renewed(ticket_id)
@@ -174,13 +143,10 @@ class Sessions:
                 self._spent_wheel.file(until_ms, ticket_id)
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether `expire` has something to look at."""
         return self._wheel.overdue(now_ms) or self._spent_wheel.overdue(now_ms)
 
     def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
-        """From now on every session ends at its last renewal plus this; those that were over before
-        do not come back.
-        """
+        """Sessions that were over before do not come back."""
         if life_ms == self.life_ms:
             return
         for ticket_id in [

@@ -1,9 +1,6 @@
-"""How fast the line moves: visitors let in from the line per minute of queueing, measured over the
-recent past.
-
-Only time with a line counts, and only visitors who had waited: a crowd that entered an empty room
-says nothing about how fast a line in front of a full one moves. The recent past is as short as it
-can be with enough admissions in it, so the figure follows changes, and at most half an hour.
+"""The admission rate from the line, per minute of queueing. Only time with a line counts, and only
+visitors who had waited. The recent past is as short as it can be with enough admissions in it, at
+most half an hour.
 """
 
 from collections import deque
@@ -11,17 +8,15 @@ from collections import deque
 SLOT_MS = 15_000
 SLOTS_MAX = 120
 ENOUGH = 30
-"""Admissions after which older ones are not looked at: the figure is then good to about a fifth."""
+"""The figure is then good to about a fifth."""
 BELIEVED = 5
-"""Fewer admissions than this say nothing: the figure could be off by half."""
+"""With fewer the figure could be off by half."""
 BELIEVED_MS = 60_000
-"""Less queueing than this says nothing: permits come in lumps, and the sliding minute repeats its
-lumps each minute.
-"""
+"""Permits come in lumps, and the sliding minute repeats its lumps."""
 
 
 class Tempo:
-    """Admissions from the line and time spent queueing, in slots of 15 s of queueing."""
+    """In slots of 15 s of queueing."""
 
     __slots__ = ("_last_ms", "_queueing", "_slots")
 
@@ -33,7 +28,6 @@ class Tempo:
         self._queueing = False
 
     def mark(self, now_ms: int, queueing: bool) -> None:
-        """Time has passed; says whether there is a line from now on."""
         if self._queueing and now_ms > self._last_ms:
             self._slots[-1][1] += now_ms - self._last_ms
             if self._slots[-1][1] >= SLOT_MS:
@@ -42,11 +36,11 @@ class Tempo:
         self._queueing = queueing
 
     def count(self, change: int = 1) -> None:
-        """One visitor came in from the line (-1: did not, after all)."""
+        """-1: did not, after all."""
         self._slots[-1][0] += change
 
     def per_minute(self) -> float | None:
-        """Visitors let in per minute of queueing; None while nothing believable has been measured."""
+        """None while nothing believable has been measured."""
         admitted = queueing_ms = 0
         for slot_admitted, slot_ms in reversed(self._slots):
             admitted += slot_admitted

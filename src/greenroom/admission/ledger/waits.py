@@ -1,9 +1,6 @@
 """What a visitor is told about the wait: the forecast, and the published formulas while there is
-none.
-
-A visitor with a permit waits only for the next refresh, and no estimate is earlier than the next
-refresh. A data center that is cut off uses its own units: it lets in about as many a minute as in
-the last one, independent of other lines.
+none. No estimate is earlier than the next refresh. A data center that is cut off admits about as
+many a minute as in the last one.
 """
 
 from collections.abc import Callable
@@ -25,17 +22,14 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
 LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
-"""Quartiles of the waits behind a cut against what its own pace says, as simulated partitions have
-shown; and once more for the most.
+"""Quartiles behind a cut against what the own pace says, as simulated partitions have shown; and
+once more for the most.
 """
 
 LINE_OVER_S = 10.0
-"""While answers arrive, a wait table older than this was made for a line that is over."""
 
 
 class Waits:
-    """What one ledger knows of waits in its room."""
-
     __slots__ = ("_minute_limit", "_per_minute", "_random", "outlook", "tempo")
 
     def __init__(self, room: Room, now_ms: int) -> None:
@@ -45,22 +39,19 @@ class Waits:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """New settings. A forecast for another method is not valid for this one."""
+        """A forecast for another method is not valid for this one."""
         self._minute_limit = room.new_users_per_minute
         self._random = room.queueing_method == "random"
         self.outlook.expect(self._random)
 
     def lookahead(self, now_ms: int, waiting: bool) -> None:
-        """Time has passed; says whether there is a line from now on."""
         self.tempo.mark(now_ms, waiting)
         self._per_minute = self.tempo.per_minute()
 
     def estimate(
         self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int
     ) -> Estimate | None:
-        """For a visitor who is (or would be) at `position` of `waiting`, counted from 1, and
-        arrived at that moment of the line's clock.
-        """
+        """`position` of `waiting` counts from 1."""
         outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
         if self._random:
             without = max(position, waiting) - lease.permits
@@ -83,9 +74,7 @@ class Waits:
         return self._of_a_crowd(lease, without, now_ms) or self._formula(without, self._per_minute)
 
     def _of_a_crowd(self, lease: Lease, without: int, now_ms: int) -> Estimate | None:
-        """In the first seconds of a crowd: only the pace holds visitors back, and no forecast has
-        been made.
-        """
+        """Only the pace holds visitors back, and no forecast has been made."""
         per_minute = pacing.part_per_minute(lease.gap_us, self._minute_limit, lease.data_centers)
         if (
             self._random
@@ -99,7 +88,6 @@ class Waits:
     def of_places(
         self, lease: Lease, waiting: int, now_ms: int
     ) -> Callable[[int, int], Estimate | None]:
-        """The wait of a place, by the people ahead and the moment of arrival."""
         return lambda ahead, arrival_ms: self.estimate(
             lease, ahead + 1, waiting, arrival_ms, now_ms
         )
@@ -113,11 +101,8 @@ class Waits:
 
 
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
-    """Behind a cut of so many seconds: by the own pace, or, when that is sooner, by what was
-    forecast, from when the cut is over.
-
-    A partition is assumed to last as long again as it has lasted. This is uncertain, so the
-    interval is wide and marked as old.
+    """By the own pace, or, when that is sooner, by the forecast, from when the cut is over. A
+    partition is assumed to last as long again.
     """
     over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
     wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
@@ -128,7 +113,6 @@ def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> 
 
 
 def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
-    """No visitor gets in before the next refresh, which is this far away."""
     next_s = next_try_ms / 1000
     if estimate is None or estimate.p25_s >= next_s:
         return estimate

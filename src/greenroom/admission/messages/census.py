@@ -1,14 +1,12 @@
-"""A ledger's counts for the forecast: ages of ended sessions, and what became of places in line.
-
-All counts are absolute since the epoch began, so a lost or repeated report has nothing to repair.
-No decision uses them.
+"""A ledger's counts for the forecast. All are absolute since the epoch began. No decision uses
+them.
 """
 
 from greenroom.model.visit import arrival_ms_of
 
 AGE_CELL_MS = 5_000
 AGE_CELLS = 1_440
-"""Ages are counted in steps of 5 s up to two hours; the last step includes everything beyond."""
+"""The last step includes everything beyond two hours."""
 
 SOON_MS = 10_000
 """A visitor who takes a place this long after the first arrival was here before; one who never
@@ -17,8 +15,6 @@ refreshed later than that is a stray.
 
 
 class Ages:
-    """Ended sessions by age, with what the coordinator has not confirmed."""
-
     __slots__ = ("_told", "_untold", "counts")
 
     def __init__(self) -> None:
@@ -32,9 +28,7 @@ class Ages:
         self._untold.add(cell)
 
     def report(self, whole: bool) -> tuple[tuple[int, int], ...]:
-        """(step, ended at that age since the epoch began): all, or what changed since an
-        acknowledged report.
-        """
+        """All, or what changed since an acknowledged report."""
         if whole:
             self._untold |= self.counts.keys()
         self._told |= self._untold
@@ -46,14 +40,12 @@ class Ages:
 
 
 class Census:
-    """Places in line: taken, lost, and the arrival second of the front."""
-
     __slots__ = ("front_s", "joined", "lost", "strays")
 
     def __init__(self) -> None:
         self.joined = 0
         self.lost = 0
-        """Places given up without admission, less those taken again: may fall."""
+        """Less those taken again: may fall."""
         self.strays = 0
         """Of the lost ones, those that never tried again after joining."""
         self.front_s = 0
@@ -63,13 +55,11 @@ class Census:
         self.joined = self.lost = self.strays = 0
 
     def place_taken(self, key: int, line_ms: int) -> None:
-        """`line_ms` is the current time on the time line of keys."""
         if line_ms - arrival_ms_of(key) > SOON_MS:
             self.lost -= 1
         else:
             self.joined += 1
 
     def place_lost(self, key: int, attempted_ms: int) -> None:
-        """Counts a ghost that last tried at `attempted_ms`."""
         self.lost += 1
         self.strays += attempted_ms - arrival_ms_of(key) <= SOON_MS

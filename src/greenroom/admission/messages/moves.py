@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import msgspec
 
 CLAIMS_MAX = 1_000
-"""Claims of one report: 40 KB. Further visitors who moved within one sync wait for the next one."""
+"""40 KB. Further visitors who moved within one sync wait for the next one."""
 
 
 class MovesUp(msgspec.Struct, frozen=True, array_like=True):
@@ -53,8 +53,6 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class Claim:
-    """A visitor admitted elsewhere who is here now."""
-
     home: str
     renewed_ms: int
     since_ms: int
@@ -64,7 +62,7 @@ class Claim:
 
 
 class Moves:
-    """A ledger's side. Times are the ledger's own."""
+    """Times are the ledger's own."""
 
     __slots__ = (
         "_gifts",
@@ -84,9 +82,7 @@ class Moves:
         self.unconfirmed = 0
         """Pages served on trust."""
         self.elsewhere: dict[bytes, int] = {}
-        """Sessions given away, so that a returning visitor has not lost one: id -> when it would
-        have ended here.
-        """
+        """Id -> when the session would have ended here."""
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
         self._unknown: set[bytes] = set()
         self._unknown_told: set[bytes] = set()
@@ -97,31 +93,27 @@ class Moves:
         return self.arrived - self.given
 
     def claim(self, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Claim:
-        """Returns this visitor's claim, made now if there was none."""
         found = self.claims.get(ticket_id)
         if found is None:
             found = self.claims[ticket_id] = Claim(home, renewed_ms, now_ms)
         return found
 
     def give(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> None:
-        """The session, good until then, has ended here; its unit is on its way."""
         self.given += 1
         self.elsewhere[ticket_id] = until_ms
         self._gifts.append((ticket_id, to, renewed_ms))
 
     def missing(self, ticket_id: bytes) -> None:
-        """Wanted, but not here: already given, or unknown."""
         if all(ticket_id != gift[0] for gift in self._gifts):
             self._unknown.add(ticket_id)
 
     def found(self, ticket_id: bytes) -> None:
-        """The session has come: neither elsewhere nor missing."""
         self.elsewhere.pop(ticket_id, None)
         self._unknown.discard(ticket_id)
         self._unknown_told.discard(ticket_id)
 
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
-        """The message; None while no visitor has ever moved. Expired entries are dropped."""
+        """None while no visitor has ever moved."""
         self.elsewhere = {
             one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms
         }
@@ -142,7 +134,7 @@ class Moves:
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:
-        """Drops what is booked; `newest`: this answers the last report."""
+        """`newest`: this answers the last report."""
         for _ in range(len(self._gifts) - (self.given - down.given)):
             self._gifts.popleft()
         if newest:
@@ -154,7 +146,7 @@ class Moves:
                 claim.denied = True
 
     def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int], ...]:
-        """Arrivals in the message not taken over yet; from now on they count as taken."""
+        """From now on they count as taken."""
         new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
         self.arrived += new
         return down.arrivals[len(down.arrivals) - new :]

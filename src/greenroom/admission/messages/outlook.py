@@ -1,5 +1,5 @@
-"""Reads the newest wait table for each visitor, in 1 to 2 us; until the next one comes it is read
-further along.
+"""Reads the newest wait table for each visitor; until the next one comes it is read further
+along.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,20 +19,14 @@ from greenroom.model.record import replace
 from greenroom.model.visit import Estimate
 
 STALE_MS = 4_000
-"""An older table is still used, marked as old, and believed less: a minute later its interval is
-twice as wide.
-"""
+"""An older table is believed less: a minute later its interval is twice as wide."""
 STALE_WIDENS_MS = 60_000
 LINE_OVER_MS = 10_000
-"""An older table may be of a line that is over."""
 SPREAD = (-1, 0, 1, 1)
-"""Where each of `wait_table.SHARES` goes when less is known."""
 
 
 class Outlook:
-    """Reads the newest wait table in one data center. Arrivals are on the coordinator's clock, like
-    keys; `now_ms` is local.
-    """
+    """Arrivals are on the coordinator's clock; `now_ms` is local."""
 
     __slots__ = (
         "_columns",
@@ -55,16 +49,14 @@ class Outlook:
         self._read = -1
         self._gone = self._gone_elsewhere = 0.0
         self.age_s = 0.0
-        """Age of the wait table when last read."""
         self.decides = False
-        """Whether the wait beyond the table is unknown, despite other measurements."""
         self._stale = 0
         self._columns: tuple[list[float], ...] = ()
         self._seconds: list[int] = []
         self._random: Estimate | None = None
 
     def take(self, wait_table: WaitTable, line_ms: int, now_ms: int) -> None:
-        """Takes a wait table that arrived now, sent at `line_ms` of the coordinator's clock."""
+        """`line_ms` of the coordinator's clock, when it was sent."""
         self.wait_table = wait_table
         self._line_ahead_ms = line_ms - now_ms
         self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
@@ -76,17 +68,15 @@ class Outlook:
         self.decides = wait_table.learnt
 
     def current(self, now_ms: int) -> bool:
-        """Whether there is a wait table of the current line."""
         return self.wait_table is not None and now_ms - self._made_ms < LINE_OVER_MS
 
     def expect(self, random: bool) -> None:
-        """Sets the kind of wait tables; a table of another kind is dropped."""
         if self.wait_table and self.wait_table.random != random:
             self.wait_table = None
             self.decides = False
 
     def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """The estimate of the `before`-th visitor here without a permit; None: unknown."""
+        """For the `before`-th visitor here without a permit; None: unknown."""
         wait_table = self.wait_table
         if wait_table is None:
             return None
@@ -121,7 +111,7 @@ class Outlook:
         return Estimate(p25_s, p50_s, p75_s, most_s, self._change(wait_table, arrival_ms))
 
     def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """The estimate of every present visitor; None: unknown."""
+        """None: unknown."""
         wait_table = self.wait_table
         if wait_table is None:
             return None
@@ -137,7 +127,7 @@ class Outlook:
         return wait_table.change if arrival_ms <= wait_table.since_ms else ""
 
     def _elsewhere(self, wait_table: WaitTable, arrival_ms: int) -> float:
-        """Earlier visitors in other data centers, interpolated between the known seconds."""
+        """Interpolated between the known seconds."""
         ahead, second = wait_table.ahead, arrival_ms / 1000 - 1
         index = bisect_right(self._seconds, second)
         if index == 0:
@@ -149,9 +139,7 @@ class Outlook:
         return count + (more - count) * (second - start) / (end - start)
 
     def _advance(self, wait_table: WaitTable, now_ms: int) -> None:
-        """Reads the table from further along and believes old ones less, in steps of six
-        seconds.
-        """
+        """In steps of six seconds."""
         self._read = now_ms >> CELL_BITS
         age_ms = max(0, now_ms - self._made_ms)
         self.age_s = age_ms / 1000
@@ -181,7 +169,6 @@ class Outlook:
 
 
 def _columns(wait_table: WaitTable, wider: float) -> tuple[list[float], ...]:
-    """Seconds for each knot, for each of `wait_table.SHARES`."""
     widths = [width_at(wait_table.widths, seconds) for seconds in wait_table.seconds]
     return tuple(
         [

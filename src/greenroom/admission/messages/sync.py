@@ -1,7 +1,5 @@
-"""Reports and answers between ledgers and coordinator.
-
-Counters are absolute since the epoch began, so a lost, late or repeated message has nothing to
-repair. Times travel as ages, because clocks differ.
+"""Reports and answers between ledgers and coordinator. Counters are absolute since the epoch began,
+and times are ages, because clocks differ.
 """
 
 import msgspec
@@ -13,8 +11,6 @@ NO_RECALL = 1 << 62
 
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ledger's report."""
-
     data_center: str
     epoch: int  # a ledger that starts without its memory begins a new one; larger is later
     number: int  # of this message within the epoch
@@ -55,7 +51,6 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     farewell: bool = False
 
     def repeats(self, other: "SyncUp") -> bool:
-        """Whether this report has nothing new compared with a slightly earlier one."""
         return not (
             self.ages_ms or self.seconds or self.ended or self.moves or self.whole or self.farewell
             or self.used != other.used or self.returned_freed != other.returned_freed or self.granted_seen != other.granted_seen

@@ -1,11 +1,7 @@
-"""The forecast as it travels: a small table that every data center reads by itself, for each
-visitor in a microsecond or two.
-
-Fifo: `people[i]` of those without a permit are let in (or have given up) within `seconds[i]`; the
-wait of the n-th of them is read backwards. Random: `people[i]` is the hazard added up until then,
-and a share 1 - exp(-people) of all who are present is in. Seconds count from the making of the
-table. Until the next one comes it is read further along: those let in since are gone from the line
-as well.
+"""The forecast as it travels. Fifo: `people[i]` of those without a permit are in (or have given up)
+within `seconds[i]`. Random: `people[i]` is the hazard added up until then, and a share 1 -
+exp(-people) of all present is in. Seconds count from the making of the table; until the next one
+comes it is read further along.
 """
 
 from bisect import bisect_left
@@ -15,37 +11,29 @@ from math import log
 import msgspec
 
 OFFSET_S = 20.0
-"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds, long ones by a
-share as well.
-"""
+"""Waits are compared as (wait + 20 s): all are uncertain by two or three seconds."""
 LEADS_S = (15.0, 120.0, 540.0, 2_220.0)
-"""Widths hold at 15, 120, 540 and 2,220 s (four times each, with OFFSET_S: see WIDEST), and are
-interpolated (`place_of`): shorter waits, which come true sooner, teach the longer ones.
+"""Four times each, with OFFSET_S (see WIDEST), and interpolated: shorter waits, which come true
+sooner, teach the longer ones.
 """
 WIDEST = 1.2
-"""The largest logarithm of a width, up or down. Those of one quantile keep their sign, so between
-two of LEADS_S they fall by less than log 4, and no visitor gets a shorter estimate than those
-ahead.
+"""Between two of LEADS_S widths fall by less than log 4, so no visitor gets a shorter estimate than
+those ahead.
 """
 REPORT_AGE_S = 0.7
-"""Mean age of the reports in a table: half of the time between two syncs."""
+"""Half of the time between two syncs."""
 UNDECIDED_S = 25.0
-"""A visitor who joined and never returned counts as lost this much later: one refresh and the
-grace.
-"""
+"""One refresh and the grace."""
 SHARES = (0.25, 0.5, 0.75, 0.95)
 HAZARDS = tuple(-log(1 - share) for share in SHARES)
 
 BELIEVED_S = 86_400.0
-"""Nothing beyond a day is believed."""
 TAIL_GROWTH = 1.2
-"""Beyond what was played forward each knot is this much later than the one before."""
 FINE_STEPS = 12
 COARSENING = 1.06
 """Knots are a step apart for twelve steps, then 6 %: about 70 for half an hour, 90 for a day."""
 
 Widths = tuple[float, float, float, float]
-"""Logarithms of the factors on the computed wait, for each of SHARES."""
 
 
 class WaitTable(msgspec.Struct, frozen=True, array_like=True):
@@ -66,9 +54,7 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:
-    """Interpolates linearly between ascending knots; None beyond the last, the first value before
-    the first.
-    """
+    """None beyond the last, the first value before the first."""
     index = bisect_left(knots, at, 1)
     if index >= len(knots):
         return None
@@ -77,12 +63,11 @@ def between(knots: Sequence[float], values: Sequence[float], at: float) -> float
 
 
 def next_knot(step: int) -> float:
-    """The least step at which the next knot may stand."""
     return step * COARSENING if step >= FINE_STEPS else step + 1
 
 
 def place_of(seconds: float) -> tuple[int, float]:
-    """The index in LEADS_S before a wait, and how far towards the next, by logarithm."""
+    """By logarithm."""
     at = min(
         max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0
     )
@@ -91,7 +76,6 @@ def place_of(seconds: float) -> tuple[int, float]:
 
 
 def width_at(widths: Sequence[Widths], seconds: float) -> Widths:
-    """The widths for a wait, between those of LEADS_S."""
     if len(widths) == 1:
         return widths[0]
     index, part = place_of(seconds)

@@ -1,10 +1,6 @@
-"""The line: everybody present, in order of key, with exact ranks.
-
-Keys stand in sorted stretches of about a thousand, so a rank is the size of all stretches before
-(`partial_sums`) and one binary search. Everything else about a waiter lives in columns indexed by a
-slot. The wheel may hold stale entries for a slot (its hour moved to an earlier one, or another
-visitor has it now); the column `_filed` tells the one that counts. Memory per waiter: an id, a dict
-entry, one number and about 50 bytes.
+"""Everybody present, in order of key, with exact ranks. Keys are in sorted stretches of about a
+thousand (`partial_sums`). Everything else about a waiter is in columns indexed by a slot. The wheel
+may hold stale entries for a slot; the column `_filed` tells the one that counts.
 """
 
 from array import array
@@ -17,20 +13,14 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
 GRACE_MS = 3_000
-"""A waiter this much late for the assigned refresh is a ghost: a slow network is not, an abandoned
-tab is.
-"""
+"""A slow network is not this late, an abandoned tab is."""
 
 FOREVER_MS = 1 << 62
-"""Filed for no time: the slot is free."""
 
 CHANCE = 2.0
-"""Of a count n, this times its root may be chance."""
 
 STRETCH_MAX = 2_000
-"""Keys in one stretch: an insert moves 16 KB at most, and a line of a million has a thousand
-stretches.
-"""
+"""An insert moves 16 KB at most."""
 
 
 class Line:
@@ -62,9 +52,7 @@ class Line:
         self.attempted = array("q")
         self.refresh = array("l")
         self.seconds: dict[int, int] = {}
-        """Waiters by arrival second."""
         self.changed: set[int] = set()
-        """Seconds whose count changed since this was cleared."""
         self._filed = array("q")
         self._free: list[int] = []
         self._kept_slot = self._kept_until_ms = -1
@@ -80,7 +68,7 @@ class Line:
         return len(self.slots)
 
     def join(self, ticket_id: bytes, key: int, now_ms: int, refresh_ms: int) -> int:
-        """Takes a place by `key` and returns its slot; the id must not be here."""
+        """Returns its slot; the id must not be here."""
         slot = self._settle(ticket_id, key)
         self.expect(slot, now_ms, refresh_ms)
         self._insert(key, slot)
@@ -88,9 +76,7 @@ class Line:
         return slot
 
     def expect(self, slot: int, now_ms: int, refresh_ms: int) -> None:
-        """Notes a check-in and the refresh assigned after it: no ghost before that and the grace
-        have passed.
-        """
+        """No ghost before that and the grace have passed."""
         self.attempted[slot] = now_ms
         self.refresh[slot] = refresh_ms
         due_ms = now_ms + refresh_ms + GRACE_MS
@@ -98,26 +84,22 @@ class Line:
             self._file(slot, due_ms)
 
     def keep(self, slot: int, until_ms: int, now_ms: int) -> None:
-        """Keeps a place, however late, until then. One at a time: another visitor's is kept until
-        its time is over.
-        """
+        """One at a time: another visitor's place is kept until its time is over."""
         if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
             self._kept_slot, self._kept_until_ms = slot, until_ms
 
     @property
     def kept(self) -> bytes | None:
-        """Whose place is kept."""
         return self.ids[self._kept_slot] if self._kept_slot >= 0 else None
 
     def fill(self, places: Iterable[tuple[bytes, int]], now_ms: int, refresh_ms: int) -> None:
-        """Fills an empty line with many (id, key)."""
         for ticket_id, key in places:
             self.expect(self._settle(ticket_id, key), now_ms, refresh_ms)
             self._count(key, 1)
         self._arrange()
 
     def rekey(self, keys: Mapping[bytes, int]) -> list[bytes]:
-        """Moves those of these ids who are here to new keys; returns the ids whose key changed."""
+        """Returns the ids whose key changed."""
         moved = [
             (ticket_id, self.slots[ticket_id], key)
             for ticket_id, key in keys.items()
@@ -133,7 +115,6 @@ class Line:
         return [ticket_id for ticket_id, _, _ in moved]
 
     def remove(self, ticket_id: bytes) -> int:
-        """Gives up a place; returns its slot."""
         slot = self.slots.pop(ticket_id)
         self.ids[slot] = None
         self._filed[slot] = FOREVER_MS
@@ -164,7 +145,7 @@ class Line:
         return self._stretches[index][1][rest]
 
     def places(self, ranks: Iterable[int]) -> list[tuple[int, int]]:
-        """(moment of arrival, rank) at these ranks, which must ascend and be in the line."""
+        """Ranks must ascend and be in the line."""
         found: list[tuple[int, int]] = []
         for rank in ranks:
             index, rest = self._sizes.find(rank)
@@ -172,7 +153,6 @@ class Line:
         return found
 
     def in_order(self) -> Iterable[tuple[bytes, int]]:
-        """Every (id, key), first in line first."""
         for keys, slots in self._stretches:
             for key, slot in zip(keys, slots, strict=True):
                 ticket_id = self.ids[slot]
@@ -181,15 +161,13 @@ class Line:
 
     @property
     def first_ms(self) -> int:
-        """Arrival of the first in line; the line must not be empty."""
+        """The line must not be empty."""
         return self._lows[0] >> TIE_BITS
 
     def unseen(self, second: int) -> int:
-        """Recent visitors not seen again yet, if newcomers keep coming as three to five seconds
-        ago; `second` is the present one.
-
-        Tickets come back within 2.5 s, so of the second before last half are missing. A crowd that
-        has just begun counts at once, as far as one second had more visitors than chance may bring.
+        """Tickets come back within 2.5 s, so of the second before last half are missing. A crowd
+        that has just begun counts at once, as far as one second had more visitors than chance may
+        bring.
         """
         counts = self.seconds
         lately = [counts.get(second - age, 0) for age in range(6)]
@@ -198,10 +176,8 @@ class Line:
         return max(0, max(before * 5 // 6, int((most - CHANCE * sqrt(most)) * 5 / 2)) - since)
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
-        """Removes the ghosts (refresh + grace + patience late) among at most `limit` waiters looked
-        at.
-
-        Returns their (id, slot).
+        """Refresh + grace + patience late, among at most `limit` looked at. Returns their (id,
+        slot).
         """
         gone: list[tuple[bytes, int]] = []
         cell = now_ms >> CELL_BITS
@@ -224,7 +200,6 @@ class Line:
         return self._pardoned_ms >> CELL_BITS < now_ms >> CELL_BITS and self._wheel.overdue(now_ms)
 
     def pardon(self, until_ms: int) -> None:
-        """No visitor is a ghost before this; then those are who missed their own deadline."""
         self._pardoned_ms = until_ms
         for slot in self.slots.values():
             if self._filed[slot] > until_ms:
@@ -249,7 +224,6 @@ class Line:
         return slot
 
     def _arrange(self) -> None:
-        """Rebuilds the order by key from the columns."""
         slots = array("I", sorted(self.slots.values(), key=self.keys.__getitem__))
         keys = array("Q", [self.keys[slot] for slot in slots])
         size = STRETCH_MAX // 2
@@ -288,7 +262,7 @@ class Line:
         self._sizes.insert(index, len(keys))
 
     def _find(self, key: int, slot: int) -> tuple[int, int]:
-        """Stretch and place of a slot; equal keys may continue in the next stretch."""
+        """Equal keys may continue in the next stretch."""
         index = max(0, bisect_left(self._lows, key) - 1)
         place = bisect_left(self._stretches[index][0], key)
         while True:

@@ -1,8 +1,5 @@
-"""Builds the wait table: a few places, such that linear interpolation finds every place in between.
-
-Candidate ranks grow by an eighth each, because a visitor far behind needs no exact number. Only
-those stay that their neighbours do not predict: a steady stream of arrivals needs two. So the table
-is small for any room, and costs a few hundred steps once a second.
+"""Builds the wait table: candidate ranks grow by an eighth each, and only those stay that their
+neighbours do not predict.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +9,14 @@ from greenroom.model.line_table import KNOTS_MAX, LOOK_S, Knot, LineTable
 from greenroom.model.visit import Estimate
 
 GROWTH = 8
-"""Each candidate is farther back by 1 / GROWTH of its rank, and at least 1."""
 
 ERROR = 0.005
-"""An interpolated place is off by at most this part of the people ahead, or 1; doubled until
-KNOTS_MAX are enough.
-"""
+"""At most this part of the people ahead, or 1; doubled until KNOTS_MAX are enough."""
 
 RankedArrival = tuple[int, int]
 
 
 def ranks(waiting: int) -> Iterator[int]:
-    """Candidate ranks in a line of this length, with the first and the last."""
     rank = 0
     while rank < waiting - 1:
         yield rank
@@ -33,9 +26,7 @@ def ranks(waiting: int) -> Iterator[int]:
 
 
 def due(waiting: int, permits: int, lookahead: float, pace: float) -> int:
-    """How many should check in now: those called now or before their pages look again. `pace`:
-    admissions per second.
-    """
+    """Called now or before their pages look again. `pace`: admissions per second."""
     return min(waiting, permits + max(1, ceil(lookahead)) + ceil(pace * LOOK_S))
 
 
@@ -47,8 +38,8 @@ def table_of(
     made_ms: int,
     estimate: Callable[[int, int], Estimate | None],
 ) -> LineTable:
-    """Builds the table. `due`: the last one who should check in now; `estimate` (people ahead,
-    moment of arrival) is the wait there.
+    """`due`: the last one who should check in now; `estimate` is of (people ahead, moment of
+    arrival).
     """
     knots = []
     for arrival_ms, ahead in thinned(places):
@@ -59,7 +50,6 @@ def table_of(
 
 
 def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
-    """At most KNOTS_MAX of these ascending places, with the first and the last."""
     error = ERROR
     while len(found := _within(places, error)) > KNOTS_MAX:
         error *= 2
@@ -67,9 +57,7 @@ def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
 
 
 def _within(places: Sequence[RankedArrival], error: float) -> list[RankedArrival]:
-    """Those that are needed so that a straight line between two of them misses none by more than
-    `error` of its rank, or 1.
-    """
+    """A straight line between two of them misses none by more than `error` of its rank, or 1."""
     if len(places) < 3:
         return list(places)
     found = [places[0]]

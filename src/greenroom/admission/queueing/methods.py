@@ -1,10 +1,8 @@
 # ruff: noqa: ARG002 - every method is asked in the same words, and each listens to what it needs
-"""Queueing methods: whose turn it is, one class per method, in the table QUEUEING_METHODS.
-
-A visitor is *called* when a permit is there or will be by the next try, and is asked to try every
-two seconds. `lookahead` is the number of permits expected within one such try (admissions per
-second times the measured gap between tries). It keeps permits from being unused; it lets a visitor
-overtake others by at most that many places, and the first in line by OVERTAKING_MS.
+"""Queueing methods: whose turn it is. A *called* visitor tries every two seconds, because a permit
+is there or will be by the next try. `lookahead`: permits expected within one such try. It keeps
+permits from being unused, and lets a visitor overtake by at most that many places, and the first in
+line by OVERTAKING_MS.
 """
 
 from abc import abstractmethod
@@ -15,32 +13,23 @@ from greenroom.admission.queueing.line import Line
 from greenroom.model.visit import arrival_ms_of
 
 OVERTAKING_MS = 2_000
-"""Beyond the available permits, look-ahead reaches visitors who came at most this much later than
-the first in line here: about the gap between two tries. Without this bound the called visitors draw
-lots, and the first may try in vain three or four times while others happen to come just when a
-permit does.
+"""About the gap between two tries. Without this bound the first may try in vain three or four times
+while others happen to come just when a permit does.
 """
 GUESSES = 32
-"""Guesses of one call. Each call spends one permit at most, so draws keep up, and a call stays
-short when nearly all are drawn.
-"""
+"""Each call spends one permit at most, so draws keep up."""
 
 
 class QueueingMethod:
     open: bool = True
-    """Whether visitors are admitted at all."""
     overdraws: bool = False
-    """Whether visitors are admitted without a permit."""
     draws: bool = False
-    """Whether `call` does anything."""
 
     @abstractmethod
-    def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        """Draws the visitors who are due."""
+    def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None: ...
 
     @abstractmethod
-    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
-        """Whether this waiter should try every two seconds."""
+    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool: ...
 
     @abstractmethod
     def count(self, waiting: int, permits: int, lookahead: float) -> int: ...
@@ -56,18 +45,14 @@ class QueueingMethod:
         horizon_ms: int | None,
         first_ms: int,
     ) -> bool:
-        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: arrival of the
-        first in line.
-        """
+        """`first_ms`: arrival of the first in line."""
 
     @abstractmethod
     def forget(self, slot: int) -> None: ...
 
 
 class Fifo(QueueingMethod):
-    """The oldest first, without draws: a call depends only on the rank, so a returning ghost has
-    its old place at once.
-    """
+    """A returning ghost has its old place at once."""
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None: ...
 
@@ -87,9 +72,7 @@ class Fifo(QueueingMethod):
         horizon_ms: int | None,
         first_ms: int,
     ) -> bool:
-        """Rounded down: where permits are rare nobody overtakes. Elsewhere by OVERTAKING_MS at
-        most.
-        """
+        """Rounded down: where permits are rare nobody overtakes."""
         arrival_ms = arrival_ms_of(key)
         near = rank < permits or (
             rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS
@@ -100,9 +83,7 @@ class Fifo(QueueingMethod):
 
 
 class Random(QueueingMethod):
-    """A draw among all present at the time of the draw; a number drawn at joining would be unfair
-    to early comers.
-    """
+    """A draw among all present; a number drawn at joining would be unfair to early comers."""
 
     draws = True
 
@@ -111,9 +92,7 @@ class Random(QueueingMethod):
         self._everybody = False
 
     def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        """Each draw gives every present, undrawn waiter the same chance; when it reaches all, none
-        is needed.
-        """
+        """Each present, undrawn waiter has the same chance."""
         wanted = permits + ceil(lookahead) - len(self.drawn)
         self._everybody = wanted + len(self.drawn) >= len(line)
         if self._everybody or wanted <= 0:
@@ -149,8 +128,6 @@ class Random(QueueingMethod):
 
 
 class Passthrough(Fifo):
-    """Everybody at once, counted; beyond the limits without a permit."""
-
     overdraws = True
 
     def turn(
@@ -167,7 +144,7 @@ class Passthrough(Fifo):
 
 
 class Reject(Fifo):
-    """Nobody. Places stay, because their tickets stay valid and the room may open again."""
+    """Places stay: the room may open again."""
 
     open = False
 
@@ -196,10 +173,8 @@ QUEUEING_METHODS: dict[str, type[QueueingMethod]] = {
 
 
 def shares(random_bits: int) -> Iterator[float]:
-    """GUESSES numbers in [0, 1) that look independent: two subtracted congruential generators
-    (L'Ecuyer, 1988).
-
-    Every step is exact in double precision, so a program that has no other numbers draws the same.
+    """Two subtracted congruential generators (L'Ecuyer, 1988). Every step is exact in double
+    precision, so Lua draws the same.
     """
     first, second = (
         (random_bits & 0xFFFFFFFF) % 2147483562 + 1,

@@ -1,17 +1,11 @@
-"""Sizes in a row, and how much comes before each of them: a Fenwick tree, so a million places in a
-thousand stretches take ten steps, not a thousand.
-
-`_tree[i]` (from 1) is the sum of as many sizes up to the i-th as the lowest bit of i says. Where a
-size comes or goes everything behind it moves, so the whole tree is made when it is next needed; in
-a line that happens once in about a thousand visitors.
+"""Prefix sums: a Fenwick tree. An inserted or removed size makes the whole tree anew; in a line
+that happens once in about a thousand visitors.
 """
 
 from collections.abc import Iterable
 
 
 class PartialSums:
-    """Non-negative sizes, counted from 0."""
-
     __slots__ = ("_sizes", "_tree")
 
     def __init__(self, sizes: Iterable[int] = ()) -> None:
@@ -27,7 +21,6 @@ class PartialSums:
             index += index & -index
 
     def insert(self, index: int, size: int) -> None:
-        """Inserts a size before this index."""
         self._sizes.insert(index, size)
         self._tree = []
 
@@ -43,9 +36,7 @@ class PartialSums:
         return total
 
     def find(self, place: int) -> tuple[int, int]:
-        """The index of the size that contains this place, and the offset in it; IndexError beyond
-        the end.
-        """
+        """IndexError beyond the end."""
         tree, index = self._tree or self._made(), 0
         step = 1 << (len(tree) - 1).bit_length()
         while step:

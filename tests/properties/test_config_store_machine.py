@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from config_material import contents, event, health_check, one_of_each, room, rules, zone
+from config_material import contents, event, health_check, offers, one_of_each, room, rules, zone
 from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -40,6 +40,7 @@ PUTS = st.one_of(
         ROOMS,
         st.lists(st.sampled_from(["x", "y"]), max_size=2),
     ),
+    st.builds(lambda key, left: Put(offers(key, left), key), ROOMS, st.sampled_from(["many", "0"])),
     st.builds(
         lambda n, text, above: Put(health_check(f"h{n}", description=text), above), IDS, TEXT, ZONES
     ),
@@ -57,7 +58,8 @@ PUTS = st.one_of(
 )
 REMOVALS = st.builds(
     lambda kind, n: Remove(
-        kind, {"rules": "r", "list_item": "i", "health_check": "h"}.get(kind, kind[0]) + n
+        kind,
+        {"rules": "r", "offers": "r", "list_item": "i", "health_check": "h"}.get(kind, kind[0]) + n,
     ),
     st.sampled_from(list(KINDS)),
     IDS,
@@ -244,14 +246,15 @@ def test_the_audit_log_says_who_did_what_with_before_and_after_and_no_secret(url
     store.write([Remove("zone", "z1")], expected=2, author="third", now_ms=3)
     log = store.audit(100)
     assert [entry.number for entry in log] == sorted((entry.number for entry in log), reverse=True)
-    assert [(entry.revision, entry.action, entry.kind) for entry in log[:5]] == [
+    assert [(entry.revision, entry.action, entry.kind) for entry in log[:6]] == [
         (3, "removed", "health_check"),
+        (3, "removed", "offers"),
         (3, "removed", "rules"),
         (3, "removed", "event"),
         (3, "removed", "room"),
         (3, "removed", "zone"),
     ]
-    second = log[5]
+    second = log[6]
     assert (second.author[:8], len(second.author), second.at_ms, second.action, second.name) == (
         "secondxx",
         200,
@@ -267,7 +270,8 @@ def test_the_audit_log_says_who_did_what_with_before_and_after_and_no_secret(url
     assert token.before is None
     assert token.after["name"] == "deploy"
     assert "secret_sha256" not in token.after
-    assert store.audit(2, before=second.number) == log[6:8]
+    assert store.audit(2, before=second.number) == log[7:9]
+    assert {entry.kind for entry in store.audit(9, about=("offers", "r1"))} == {"offers"}
 
 
 def test_a_reader_that_slept_while_the_log_was_shortened_reads_everything(

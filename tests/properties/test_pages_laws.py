@@ -10,6 +10,7 @@ import combustache
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.model.offer import Offer
 from greenroom.model.room import Room
 from greenroom.model.visit import CHANGES, Estimate, Held
 from greenroom.pages import compile_page, template_problems
@@ -18,6 +19,7 @@ from greenroom.pages.variables import EXTENSIONS, TEMPLATE_VARIABLES, VARIABLES,
 
 ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
 PAGE = compile_page(Room(**ROOM))
+WITH_OFFERS = compile_page(Room(**ROOM), offers=True)
 KINDS = {"boolean": bool, "integer": int, "string": str}
 
 times = st.integers(-(10**16), 10**16)
@@ -26,6 +28,8 @@ seconds = st.floats(allow_nan=True, allow_infinity=True)
 markup = st.sampled_from(
     ["", "<script>alert(1)</script>", "\"'&<>", "{{waitTime}}", "\u2028\\"]
 ) | st.text(max_size=20)
+
+offer_texts = st.sampled_from(["Stalls", "<script>alert(1)</script>", "\"'&<>", "{{waitTime}}\\"])
 
 helds = st.builds(
     Held,
@@ -51,6 +55,17 @@ helds = st.builds(
     shuffle_at_event_start=st.booleans(),
     turnstile=markup,
     infinite_queue=st.booleans(),
+    offers=st.none()
+    | st.lists(
+        st.builds(
+            Offer,
+            name=offer_texts,
+            price=st.just("") | offer_texts,
+            available=st.sampled_from(["many", "few", "none", "0", "1", "1234567"]),
+            as_of_ms=st.integers(0, 10**13),
+        ),
+        max_size=3,
+    ).map(tuple),
 )
 
 
@@ -69,6 +84,9 @@ class Markup(HTMLParser):
 PLAIN_TAGS = Markup(
     PAGE.html(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20)).decode()
 ).tags
+OFFER_TAGS = Markup(
+    WITH_OFFERS.html(Held(now_ms=0, method="fifo", last_updated_ms=0, refresh_s=20)).decode()
+).tags
 
 
 @given(helds)
@@ -79,8 +97,10 @@ def test_json_always_has_the_published_names_in_order_with_their_types(held: Hel
     assert list(answer["cfWaitingRoom"]) == [row.name for row in published]
     for row in published:
         assert type(answer["cfWaitingRoom"][row.name]) is KINDS[row.kind]
-    assert list(answer["greenroom"]) == [*(row.name for row in EXTENSIONS), "words"]
-    for row in EXTENSIONS:
+    ours = [row for row in EXTENSIONS if not row.template_only]
+    offers = [] if held.offers is None else ["offers"]
+    assert list(answer["greenroom"]) == [*(row.name for row in ours), *offers, "words"]
+    for row in ours:
         assert type(answer["greenroom"][row.name]) is KINDS[row.kind]
     assert all(type(text) is str for text in answer["greenroom"]["words"].values())
 
@@ -90,6 +110,10 @@ def test_no_text_becomes_markup_on_the_built_in_page(held: Held) -> None:
     page = PAGE.html(held).decode()
     assert Markup(page).tags == PLAIN_TAGS
     assert "alert(1)" not in page
+    with_offers = WITH_OFFERS.html(held).decode()
+    assert Markup(with_offers).tags == OFFER_TAGS
+    assert "<script>alert(1)" not in with_offers
+    assert json.loads(WITH_OFFERS.update(held, b"fifo"))
 
 
 @given(helds)

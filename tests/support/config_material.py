@@ -21,6 +21,7 @@ from greenroom.model.notification import (
     Silence,
     Webhook,
 )
+from greenroom.model.offer import Offer, OfferSet
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
@@ -82,6 +83,11 @@ def other_values(record: type, *but: str) -> dict[str, Any]:
 
 ALONE = {"native_pass", "line_table"}
 """Need other settings beside them: test_native_pass.py, test_line_table.py."""
+
+
+def offers(room_id: str = "r1", available: str = "few") -> OfferSet:
+    stalls = Offer(name="Stalls", price="€45 to €95", available=available, as_of_ms=5)
+    return OfferSet(id=room_id, offers=(stalls,))
 
 
 def full_room(id: str = "r1") -> Room:
@@ -152,6 +158,7 @@ def one_of_each() -> list[tuple[object, str]]:
             "r1",
         ),
         (rules("r1", 'http.host eq "a"', "ip.src in $office"), "r1"),
+        (offers("r1"), "r1"),
         (full_health_check("h1"), "z1"),
         (RuleList(id="l1", name="office", kind="ip"), ""),
         (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),

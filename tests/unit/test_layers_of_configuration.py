@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from config_material import event, full_room, room, rules, zone
+from config_material import event, full_room, offers, room, rules, zone
 
 from greenroom.config.config import Config
 from greenroom.config.layers import FILE_ZONE_ID, CompileFaults, LayeredStore, merged
@@ -298,3 +298,9 @@ def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path)
     assert (before.record.description, after.record.description) == ("", "new")
     assert after.created_ms == before.created_ms
     assert after.modified_ms >= before.modified_ms
+
+
+def test_offers_of_the_store_reach_their_room(file: Config) -> None:
+    told = offers("r1")
+    both = merged(file, stored(Put(zone("z1"), ""), Put(room("r1"), "z1"), Put(told, "r1")))
+    assert both.offers == {"r1": told.offers}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from config_material import event, room
+from config_material import event, offers, room
 
 from greenroom.config.config import Config
 from greenroom.config.load import read_config
@@ -267,3 +267,12 @@ def test_rules_that_waited_and_cannot_be_used_let_no_visitor_by_and_are_told_onc
     assert len(shop.errors) == 1
     assert shop.failed_rules == ["r1"]
     assert [fault.unit for fault in shop.compiler.faults] == ["room r1"]
+
+
+def test_new_offers_compile_their_room_alone_and_are_on_its_page() -> None:
+    shop = Shop()
+    before = shop.table(config(room("r1"), room("r2")))
+    told = offers("r1").offers
+    after = shop.table(config(room("r1"), room("r2"), offers={"r1": told}))
+    assert after.rooms["r2"] is before.rooms["r2"]
+    assert (before.rooms["r1"].now.offers, after.rooms["r1"].now.offers) == (None, told)

@@ -41,6 +41,7 @@ from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
 from greenroom.health.view import HealthView
 from greenroom.model.clock import Clock
+from greenroom.offers import routes as offers
 from greenroom.status_page import incident_routes as incident_notes
 from greenroom.status_page import routes as status_pages
 from greenroom.web.access_log import Front
@@ -60,6 +61,7 @@ ROUTERS = (
     rooms.router,
     events.router,
     rules.router,
+    offers.router,
     lists.router,
     *health_checks.routers,
     health_checks.agents,

@@ -24,6 +24,8 @@ from greenroom.configuration.zones import SETTINGS, ZONE
 from greenroom.health.checks import HEALTH_CHECK
 from greenroom.health.history import CHECK_EVENT, FIGURES
 from greenroom.health.probe_agents import AGENT, report_schemas
+from greenroom.offers.changes import ENTRY as OFFER_LOG_ENTRY
+from greenroom.offers.changes import OFFER
 from greenroom.status_page.incident_notes import INCIDENT, NOTE
 from greenroom.status_page.pages import PAGE
 from greenroom.web.api_schema import ApiSchema
@@ -41,6 +43,8 @@ FORMS: dict[str, ApiSchema] = {
     "Event": EVENT,
     "EventDetails": DETAILS,
     "Rule": RULE,
+    "Offer": OFFER,
+    "OfferLogEntry": OFFER_LOG_ENTRY,
     "HealthCheck": HEALTH_CHECK,
     "CheckEvent": CHECK_EVENT,
     "CheckFigures": FIGURES,

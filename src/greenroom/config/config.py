@@ -14,6 +14,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import Event
 from greenroom.model.health_check import HealthCheck
+from greenroom.model.offer import Offer
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
@@ -61,6 +62,8 @@ class Config:
     """By room id."""
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     """By room id."""
+    offers: Mapping[str, tuple[Offer, ...]] = field(default_factory=dict)
+    """By room id; only of the store."""
     lists: tuple[RuleList, ...] = ()
     health_checks: tuple[HealthCheck, ...] = ()
     crawlers: tuple[Crawler, ...] = ()

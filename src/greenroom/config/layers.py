@@ -86,13 +86,10 @@ def merged(file: Config, stored: Configuration) -> Config:
             },
         },
         rules={
-            **{
-                entry.id: entry.record.rules
-                for entry in stored.rules.values()
-                if entry.id not in held
-            },
+            **{one.id: one.record.rules for one in stored.rules.values() if one.id not in held},
             **file.rules,
         },
+        offers={entry.id: entry.record.offers for entry in stored.offers.values()},
         lists=(
             *file.lists,
             *_unless(
@@ -392,9 +389,14 @@ class LayeredStore:
         self._store.note(kind, id, author=author, now_ms=now_ms, after=after)
 
     def audit(
-        self, limit: int, before: int | None = None, *, removed_from: str = ""
+        self,
+        limit: int,
+        before: int | None = None,
+        *,
+        removed_from: str = "",
+        about: tuple[str, str] | None = None,
     ) -> list[AuditEntry]:
-        return self._store.audit(limit, before, removed_from=removed_from)
+        return self._store.audit(limit, before, removed_from=removed_from, about=about)
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._store.watch(changed)

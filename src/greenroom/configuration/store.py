@@ -188,13 +188,20 @@ class SqlStore:
             )
 
     def audit(
-        self, limit: int, before: int | None = None, *, removed_from: str = ""
+        self,
+        limit: int,
+        before: int | None = None,
+        *,
+        removed_from: str = "",
+        about: tuple[str, str] | None = None,
     ) -> list[AuditEntry]:
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
             wanted = wanted.where(audit.c.number < before)
         if removed_from:
             wanted = wanted.where(audit.c.parent == removed_from, audit.c.action == "removed")
+        if about is not None:
+            wanted = wanted.where(audit.c.kind == about[0], audit.c.id == about[1])
         with self.transaction() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [

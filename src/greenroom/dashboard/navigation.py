@@ -57,6 +57,7 @@ ROOM_TABS = (
     RoomTab("Settings", "/edit", Role.OPERATOR),
     RoomTab("Waiting page", "/page"),
     RoomTab("Rules", "/rules"),
+    RoomTab("Offers", "/offers"),
 )
 
 

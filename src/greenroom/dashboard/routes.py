@@ -22,6 +22,7 @@ from greenroom.dashboard.pages import (
     waiting_page,
 )
 from greenroom.health import dashboard as health
+from greenroom.offers import dashboard as offers
 from greenroom.status_page import dashboard as status_page
 
 ROUTES = (
@@ -32,6 +33,7 @@ ROUTES = (
     *room_meaning.PAGES,
     *rooms.PAGES,
     *waiting_page.PAGES,
+    *offers.PAGES,
     *health.PAGES,
     *alerts.PAGES,
     *status_page.PAGES,

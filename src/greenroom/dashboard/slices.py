@@ -10,5 +10,6 @@ PACKAGES = (
     "greenroom.analytics.dashboard",
     "greenroom.configuration.dashboard",
     "greenroom.health.dashboard",
+    "greenroom.offers.dashboard",
     "greenroom.status_page.dashboard",
 )

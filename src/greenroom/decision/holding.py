@@ -142,6 +142,8 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         outcome.storage_failed,
         effective.origin_down,
     )
+    if compiled.offers is not None:
+        held = replace(held, offers=compiled.offers)
     if compiled.draw is not None or effective.event is not None:
         return _with_event(held, compiled, ticket.id)
     return held

@@ -16,6 +16,7 @@ from greenroom.decision.shared_table import SharedTable
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.port import DrawStore, LedgerPort, PromptLedger
 from greenroom.model.event import Event
+from greenroom.model.offer import Offer
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
@@ -53,6 +54,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     obeys_origin: bool = False
     line_table: SharedTable | None = None
     tells_newcomers: bool = True
+    offers: tuple[Offer, ...] | None = None
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         return self.cookies.of(scheme).crosses_sites
@@ -151,6 +153,7 @@ def compile_room(
     bypass: Bypass | None = None,
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
+    offers: tuple[Offer, ...] | None = None,
 ) -> RoomSchedule:
     """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
     be had.
@@ -160,7 +163,7 @@ def compile_room(
     for from_ms, effective in course(room, events, now_ms):
         html = effective.room.custom_page_html
         if html not in pages:
-            pages[html] = compile_page(effective.room)
+            pages[html] = compile_page(effective.room, offers is not None)
         scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
         if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
             draw = PrequeueDraw(
@@ -186,6 +189,7 @@ def compile_room(
             obeys_origin=bool(effective.room.enabled_origin_commands),
             line_table=SharedTable(ledger) if effective.room.line_table else None,
             tells_newcomers=pages[html].custom or draw is not None or effective.event is not None,
+            offers=offers,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

@@ -19,6 +19,7 @@ from greenroom.model.notification import (
     Silence,
     Webhook,
 )
+from greenroom.model.offer import OfferSet
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
@@ -30,6 +31,7 @@ Record = (
     | Room
     | Event
     | RuleSet
+    | OfferSet
     | HealthCheck
     | RuleList
     | ListItem
@@ -64,6 +66,7 @@ KINDS: Mapping[str, RecordKind] = {
     "room": RecordKind(Room, "zone"),
     "event": RecordKind(Event, "room"),
     "rules": RecordKind(RuleSet, "room"),
+    "offers": RecordKind(OfferSet, "room"),
     "health_check": RecordKind(HealthCheck, "zone"),
     "list": RecordKind(RuleList),
     "list_item": RecordKind(ListItem, "list"),
@@ -76,7 +79,7 @@ KINDS: Mapping[str, RecordKind] = {
     "status_page": RecordKind(StatusPage),
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
-"""Parents stand before their children. The RuleSet of a room has the room's id."""
+"""Parents stand before their children. The RuleSet and OfferSet of a room have the room's id."""
 
 SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
     name: kind.sealed for name, kind in KINDS.items() if kind.sealed
@@ -154,6 +157,7 @@ class Configuration:
     rooms: EntryIndex[Room] = field(default_factory=_empty_index)
     events: EntryIndex[Event] = field(default_factory=_empty_index)
     rules: EntryIndex[RuleSet] = field(default_factory=_empty_index)
+    offers: EntryIndex[OfferSet] = field(default_factory=_empty_index)
     health_checks: EntryIndex[HealthCheck] = field(default_factory=_empty_index)
     lists: EntryIndex[RuleList] = field(default_factory=_empty_index)
     list_items: EntryIndex[ListItem] = field(default_factory=_empty_index)
@@ -236,5 +240,5 @@ class Configuration:
         )
 
 
-_PLURALS = {"rules": "rules", "alert_policy": "alert_policies"}
+_PLURALS = {"rules": "rules", "offers": "offers", "alert_policy": "alert_policies"}
 _INDEXES: Mapping[str, str] = {kind: _PLURALS.get(kind, f"{kind}s") for kind in KINDS}

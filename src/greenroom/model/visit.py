@@ -7,6 +7,7 @@ from enum import IntEnum
 import msgspec
 
 from greenroom.model.arrival_kind import HeaderSigns
+from greenroom.model.offer import Offer
 
 TIE_BITS = 12
 """A key is exact in double precision until 2039."""
@@ -186,3 +187,4 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     drawn_size: int = 0
     turnstile: str = ""
     infinite_queue: bool = False
+    offers: tuple[Offer, ...] | None = None  # None: nobody says what is left

@@ -11,6 +11,7 @@ from gzip import compress
 from hashlib import sha256
 from html import escape
 from importlib import resources
+from typing import Any
 
 import msgspec
 
@@ -94,16 +95,20 @@ def same_for_all(held: Held) -> bool:
 
 
 class BuiltIn:
-    def __init__(self, words: Language, brand: Brand = NO_BRAND, table: str = "") -> None:
+    def __init__(
+        self, words: Language, brand: Brand = NO_BRAND, table: str = "", offers: bool = False
+    ) -> None:
         slots = slots_of(words)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
-            view: Filled(_pieces(source("page.html"), view, words, brand, table=table), slots)
+            view: Filled(
+                _pieces(source("page.html"), view, words, brand, False, table, offers), slots
+            )
             for view in LAYOUTS
         }
         self._words = {
-            view: Filled(_pieces(_words_json(view), view, words, brand, True), slots)
+            view: Filled(_pieces(_words_json(view, offers), view, words, brand, True), slots)
             for view in LAYOUTS
         }
         self._news: dict[bytes, tuple[str, Filled]] = {}
@@ -111,15 +116,18 @@ class BuiltIn:
             news = (
                 view,
                 Filled(
-                    _pieces(_news_json(view, words, bool(table)), view, words, brand, True), slots
+                    _pieces(_news_json(view, words, bool(table), offers), view, words, brand, True),
+                    slots,
                 ),
             )
             self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
         self._turns = {
-            view: Filled(_pieces(_turn_json(view, bool(table)), view, words, brand, True), slots)
+            view: Filled(
+                _pieces(_turn_json(view, bool(table), offers), view, words, brand, True), slots
+            )
             for view in LAYOUTS
         }
-        self._shared: dict[tuple[str, int, int], tuple[bytes, bytes]] = {}
+        self._shared: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
         """The page, and a compressed copy (empty for a page of one visitor). Its length reveals
@@ -128,7 +136,7 @@ class BuiltIn:
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:
             return self._pages[view].fill(facts_of(held)), b""
-        moment = (view, held.next_try_s, held.last_updated_ms // 1000)
+        moment = (view, held.next_try_s, held.last_updated_ms // 1000, held.offers)
         found = self._shared.get(moment)
         if found is None:
             if len(self._shared) >= MOMENTS_MAX:
@@ -158,6 +166,7 @@ def _pieces(
     brand: Brand = NO_BRAND,
     json: bool = False,
     table: str = "",
+    offers: bool = False,
 ) -> list[str]:
     """Alternating text and names of holes."""
     layout = LAYOUTS[view]
@@ -184,6 +193,11 @@ def _pieces(
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
+    texts |= {"warning": "", "stock": ""}
+    if offers:
+        texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
+        title = words.offers["title"]
+        texts["stock"] = f"<div{{offers_hidden}}><dt>{title}<dd id=offers>{{offers}}</div>"
     add(source)
     return pieces
 
@@ -221,6 +235,9 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str)
     }
 
 
+_OFFERS = {"short": "{short}", "offers": "{offers_text}"}
+"""Of an update, by element: none where the room has never said what is left."""
+
 _NEWS = '{"greenroom":{"nextTrySeconds":{next_try},"progress":{progress},"joinedMs":{joined},"updatedMs":{updated},"words":'
 
 
@@ -231,22 +248,26 @@ def _numbers_json(table: bool) -> str:
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
-def _news_json(view: str, words: Language, table: bool) -> str:
+def _news_json(view: str, words: Language, table: bool, offers: bool) -> str:
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
+    if offers:
+        texts |= _OFFERS
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
     return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
 
 
-def _turn_json(view: str, table: bool) -> str:
-    return f"{_numbers_json(table)}{_words_json(view)}}}}}"
+def _turn_json(view: str, table: bool, offers: bool) -> str:
+    return f"{_numbers_json(table)}{_words_json(view, offers)}}}}}"
 
 
-def _words_json(view: str) -> str:
+def _words_json(view: str, offers: bool) -> str:
     texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
+    if offers:
+        texts |= _OFFERS
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 
@@ -269,8 +290,8 @@ def source(name: str) -> str:
 
 
 @lru_cache(64)
-def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "") -> BuiltIn:
-    return BuiltIn(language(tag), brand, table)
+def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "", offers: bool = False) -> BuiltIn:
+    return BuiltIn(language(tag), brand, table, offers)
 
 
 @lru_cache(None)

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from html import escape
 from itertools import repeat
 from operator import itemgetter
 
+import msgspec
+
+from greenroom.model.offer import Offer
 from greenroom.pages.language import Language
 from greenroom.pages.variables import SECONDS_KEPT, PageVariables, chance_per_try, iso_second
 
@@ -19,6 +23,9 @@ SAID_MAX = 4_096
 
 FORM_MAX = 1_000
 """Longer texts are joined: they would be moved each time the buffer grows."""
+
+OFFERS_KEPT = 64
+"""Per language: rooms that say what is left, before and after a change."""
 
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
@@ -106,9 +113,43 @@ def slots_of(words: Language) -> Slots:
             if f.held.drawn_place
             else b"",
         ),
+        ("offers", "offers_text", "short"): offers_in(words),
         ("value",): lambda f: (b" value=%d" % f.progress if f.progress >= 0 else b"",),
         ("clock",): lambda f: (clock(f.held.last_updated_ms // 1000),),
     }
+
+
+def offers_in(words: Language) -> ReadTexts:
+    """What is left and since when, as lines in HTML and in JSON; what it means to this visitor."""
+    number = numbers_in(words)
+    short, gone = words.offers["short"].encode(), words.offers["gone"].encode()
+
+    def line(offer: Offer) -> str:
+        left = offer.left
+        said = (
+            words.offers["number"].format(n=number(left).decode())
+            if left
+            else words.offers["none" if left == 0 else offer.available]
+        )
+        parts = [offer.price, said] if offer.price else [said]
+        return f"{offer.name}: {' · '.join(parts)}"
+
+    @lru_cache(OFFERS_KEPT)
+    def texts(offers: tuple[Offer, ...]) -> tuple[bytes, bytes]:
+        lines = [line(offer) for offer in offers]
+        as_of_s = min(offer.as_of_ms for offer in offers) // 1000
+        said = iso_second(as_of_s)[:16].replace("T", " ")
+        lines.append(f"{words.labels['updated']}: {words.clock.format(clock=said)}")
+        text = "\n".join(lines)
+        return escape(text).encode(), msgspec.json.encode(text)[1:-1]
+
+    def read(f: PageVariables) -> tuple[bytes, ...]:
+        offers = f.held.offers
+        if not offers:
+            return b"", b"", b""
+        return *texts(offers), gone if f.sold_out else short if f.outnumbered else b""
+
+    return read
 
 
 def _clock_in(words: Language) -> Callable[[int], bytes]:

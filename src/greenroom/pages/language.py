@@ -93,6 +93,7 @@ class Language:
         self.views: dict[str, dict[str, str]] = words["views"]
         self.alone: dict[str, Any] = words["alone"]
         self.changes: dict[str, str] = words["changes"]
+        self.offers: dict[str, str] = words["offers"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self._draw: dict[str, str] = words["draw"]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from greenroom.model.offer import Offer, fewer_than, left_of
 from greenroom.model.visit import Estimate, Held
 
 WAIT_MINUTES_MAX = 525_600
@@ -39,6 +40,15 @@ class PageVariables(msgspec.Struct, frozen=True, gc=False):
     start_minutes: int
     end_minutes: int
     progress: int  # -1 = unknown
+
+    @property
+    def sold_out(self) -> bool:
+        return bool(self.held.offers) and left_of(self.held.offers or ()) == 0
+
+    @property
+    def outnumbered(self) -> bool:
+        """The people ahead would take everything that is left, one each."""
+        return bool(self.held.offers) and fewer_than(self.held.offers or (), self.held.ahead)
 
     @property
     def low(self) -> int:
@@ -176,6 +186,17 @@ def _wait_at_least(facts: PageVariables) -> int:
         if facts.known or facts.held.queue_all or facts.held.origin_unhealthy
         else facts.held.least_minutes
     )
+
+
+def _offers_formatted(facts: PageVariables) -> str:
+    return "; ".join(
+        f"{offer.name}: {f'{offer.price}, ' if offer.price else ''}{_left_formatted(offer)}"
+        for offer in facts.held.offers or ()
+    )
+
+
+def _left_formatted(offer: Offer) -> str:
+    return "sold out" if offer.left == 0 else f"{offer.available} left"
 
 
 _V = Variable
@@ -424,6 +445,34 @@ EXTENSIONS: tuple[Variable, ...] = (
         lambda f: f.held.origin_unhealthy,
         "admissions are stopped, because the origin is unhealthy",
     ),
+    _V(
+        "offersKnown",
+        "boolean",
+        lambda f: bool(f.held.offers),
+        "operators say what is left; in JSON the object `offers` has it",
+        template_only=True,
+    ),
+    _V(
+        "offersFormatted",
+        "string",
+        _offers_formatted,
+        "what is left, in English: `Stalls: €45 to €95, few left; Circle: sold out`; or empty",
+        template_only=True,
+    ),
+    _V(
+        "soldOut",
+        "boolean",
+        lambda f: f.sold_out,
+        "nothing is left of any offer; in JSON in `offers`",
+        template_only=True,
+    ),
+    _V(
+        "outnumbered",
+        "boolean",
+        lambda f: f.outnumbered,
+        "the people ahead would take everything that is left, one each; in JSON in `offers`",
+        template_only=True,
+    ),
 )
 
 TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
@@ -431,12 +480,28 @@ TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} |
 }
 
 _PUBLISHED = tuple((row.name, row.read) for row in VARIABLES if not row.template_only)
-_OURS = tuple((row.name, row.read) for row in EXTENSIONS)
+_OURS = tuple((row.name, row.read) for row in EXTENSIONS if not row.template_only)
 
 
 def published(facts: PageVariables) -> dict[str, Value]:
     return {name: read(facts) for name, read in _PUBLISHED}
 
 
-def ours(facts: PageVariables) -> dict[str, Value]:
-    return {name: read(facts) for name, read in _OURS}
+def ours(facts: PageVariables) -> dict[str, Any]:
+    """`greenroom`; `offers` only where operators said what is left."""
+    found: dict[str, Any] = {name: read(facts) for name, read in _OURS}
+    if facts.held.offers is not None:
+        found["offers"] = {
+            "soldOut": facts.sold_out,
+            "outnumbered": facts.outnumbered,
+            "items": [
+                {
+                    "name": offer.name,
+                    "price": offer.price,
+                    "available": offer.available if offer.left is None else offer.left,
+                    "asOf": iso(offer.as_of_ms),
+                }
+                for offer in facts.held.offers
+            ],
+        }
+    return found

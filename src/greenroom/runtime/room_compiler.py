@@ -233,6 +233,7 @@ class RoomCompiler:
             named,
             https,
             well_known,
+            config.offers.get(room.id),
             id(ledgers.ledger),
             id(lookups),
         )
@@ -255,6 +256,7 @@ class RoomCompiler:
                 stage, config.pass_keys, config.rooms, settings.always_use_https
             ),
             passes_well_known=settings.pass_well_known,
+            offers=config.offers.get(room.id),
         )
         if room.custom_page_html and not schedule.now.page.custom:
             wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))

@@ -29,8 +29,8 @@ from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused
 
-UNTOLD = frozenset({"token", "account"})
-"""Readers of the document must not gain access."""
+UNTOLD = frozenset({"token", "account", "offers"})
+"""Readers of the document must not gain access; offers are of the moment."""
 
 
 def exported(known: Configuration) -> Json:

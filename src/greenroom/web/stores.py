@@ -40,10 +40,15 @@ class ConfigStore(Protocol):
         """About something that is not part of the configuration; makes no revision."""
 
     def audit(
-        self, limit: int, before: int | None = None, *, removed_from: str = ""
+        self,
+        limit: int,
+        before: int | None = None,
+        *,
+        removed_from: str = "",
+        about: tuple[str, str] | None = None,
     ) -> list[AuditEntry]:
         """Newest first, all with a number below `before`. `removed_from`: only removals of what
-        belonged to this object.
+        belonged to this object; `about`: only those of this (kind, id).
         """
 
     def watch(self, changed: Callable[[], None]) -> None:

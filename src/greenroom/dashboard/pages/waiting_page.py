@@ -20,6 +20,7 @@ from greenroom.dashboard.page_forms import (
 from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.errors import GreenroomError
 from greenroom.model.account import Role
+from greenroom.model.record import replace as with_fields
 from greenroom.model.room import Room
 from greenroom.pages import compile_page, template_problems
 from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
@@ -128,10 +129,13 @@ def _becoming(plan: ConfigChange) -> ConfigChange:
 def _shown(page: PageRequest, room: Room, wanted: Mapping[str, str]) -> Response:
     state = SHOWN_STATES.get(wanted["state"], SHOWN_STATES[START_STATE])
     language = wanted["language"]
+    offers = page.known.offers.get(room.id)
     compiled = compile_page(
-        replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room
+        replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room,
+        offers is not None,
     )
-    body = compiled.html(still(state.held(page.now_ms)))
+    held = still(state.held(page.now_ms))
+    body = compiled.html(with_fields(held, offers=offers.record.offers) if offers else held)
     if wanted["theme"] in THEMES:
         body = in_theme(body, wanted["theme"])
     return Response(

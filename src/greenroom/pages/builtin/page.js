@@ -73,18 +73,17 @@
       kind = text.layout;
     }
     if (text.title) document.title = text.title;
-    for (const id in text) if (at(id)) set(id, text[id]);
+    // A page from before the pre-queue has no room for the receipt, one from before the first offer none for offers.
+    for (const id in text) at(id) ? set(id, text[id]) : text[id] && /^[or]/.test(id) && load();
     came = now();
     ago();
     advance(news.joinedMs, news.progress);
     shown = news.position;
     const wait = words("wait") && at("wait").previousElementSibling.textContent + ": " + words("wait");
-    say([words("heading"), words("label"), words("hero"), wait, words("change")].filter(Boolean).join(". "), changed);
+    say([...["heading", "label", "hero"].map(words), wait, words("change")].filter(Boolean).join(". "), changed);
     plan(news.nextTrySeconds);
     looks = news.joinedMs || view === "trouble" ? 0 : looks + 1;
     check();
-    // A page from before the pre-queue has no room for the receipt.
-    if (text.receipt && !at("draw")) load();
   };
 
   // Let in: say so where it is seen, and load the page once, so that the origin sees one page load. A visitor who is looking
@@ -106,14 +105,13 @@
         headers: { "Greenroom-Update": view + mark, Accept: "application/json" }, cache: "no-store", referrerPolicy: "no-referrer",
         signal: AbortSignal.timeout?.(2e4)
       });
-      const json = /json/.test(answer.headers.get("Content-Type")), news = json ? await answer.json() : {}, held = news?.greenroom;
+      const news = /json/.test(answer.headers.get("Content-Type")) ? await answer.json() : {}, held = news?.greenroom;
       // Proxies that ask may pass our answer on with such a status, also when it says that the visitor is let in.
       if (!held && !news?.cfWaitingRoom && (answer.status > 499 || answer.status === 429)) throw 0;
       if (!over) {
         failed = 0;
         set("notice", "");
-        if (held?.words) show(held);
-        else enter();
+        held?.words ? show(held) : enter();
       }
     } catch {
       const wait = Math.ceil(Math.min(60, 2 ** ++failed) * (.75 + Math.random() / 2));

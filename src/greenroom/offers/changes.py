@@ -1,0 +1,130 @@
+"""The offers of a room: replacing them all, and the log of what visitors were told. An extension of
+Cloudflare's API.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+from greenroom.configuration.rooms import room_of
+from greenroom.errors import Problem
+from greenroom.model.change import AuditEntry, Put
+from greenroom.model.configuration import Configuration
+from greenroom.model.fields import Spec
+from greenroom.model.offer import LEFT_MAX, OFFERS_MAX, WORDS, Offer, OfferSet, offer_problems
+from greenroom.web.api_schema import ApiSchema, computed, read_as
+from greenroom.web.api_shapes import Json, MomentField, Shown
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    PlannedChange,
+    refuse_read_only,
+)
+from greenroom.web.refusals import ApiFault, Code, Refused, refuse_if, within
+from greenroom.web.stores import ConfigStore
+from greenroom.web.time_format import milliseconds, moment, plain_moment
+
+
+class Available:
+    """A word, or a number."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    def show(self, value: Any) -> Any:
+        return value if value in WORDS else int(value)
+
+    def schema(self, _rule: Spec) -> Json:
+        return {
+            "anyOf": [
+                {"type": "string", "enum": list(WORDS)},
+                {"type": "integer", "minimum": 0, "maximum": LEFT_MAX},
+            ]
+        }
+
+
+OFFER = ApiSchema.of(
+    Offer,
+    shapes={"available": Available()},
+    more=(computed("as_of", "when that was so; left out: now", MomentField(), writable=True),),
+)
+
+_SHOWN_OFFERS = {
+    "type": "array",
+    "items": {"type": "object", "required": [f.name for f in OFFER.fields]},
+}
+ENTRY = ApiSchema(
+    (
+        computed(
+            "when",
+            "since when visitors were told this",
+            Shown({"type": "string", "format": "date-time"}),
+        ),
+        computed("author", "who said so", Shown({"type": "string"})),
+        computed("offers", "all offers of the room from then on", Shown(_SHOWN_OFFERS)),
+    )
+)
+
+
+def offers_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Offer, ...]:
+    """In the order shown."""
+    room_of(known, zone_id, room_id)
+    entry = known.offers.get(room_id)
+    return entry.record.offers if entry else ()
+
+
+def show(offers: tuple[Offer, ...]) -> list[Json]:
+    return [
+        OFFER.show(
+            {item.name: getattr(offer, item.name) for item in fields(Offer)}
+            | {"as_of": plain_moment(offer.as_of_ms)}
+        )
+        for offer in offers
+    ]
+
+
+def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
+    """Replaces all offers; an empty list takes them off the page."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
+        if not isinstance(documents, list):
+            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of offers"))
+        if len(documents) > OFFERS_MAX:
+            raise Refused(
+                ApiFault(
+                    Code.TOO_MANY, f"a room has at most {OFFERS_MAX} offers, not {len(documents)}"
+                )
+            )
+        read = [read_as(OFFER, document, offer_problems) for document in documents]
+        refuse_if(
+            fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}")
+        )
+        offers = tuple(_made(values, at.now_ms) for values, _ in read)
+        record = OfferSet(id=room_id, offers=offers)
+        return PlannedChange([Put(record, room_id)], lambda _after: show(offers))
+
+    return plan
+
+
+def _made(values: Json, now_ms: int) -> Offer:
+    as_of = values.pop("as_of", None)
+    as_of_ms = milliseconds(as_of)
+    return Offer(as_of_ms=now_ms if as_of_ms is None else as_of_ms, **values)
+
+
+def log(
+    store: ConfigStore, room_id: str, limit: int, before: int | None = None
+) -> list[AuditEntry]:
+    """Newest first."""
+    return store.audit(limit, before, about=("offers", room_id))
+
+
+def show_entry(entry: AuditEntry) -> Json:
+    said = (entry.after or {}).get("offers", ())
+    return ENTRY.show(
+        {
+            "when": moment(entry.at_ms),
+            "author": entry.author,
+            "offers": [OFFER.show(one | {"as_of": plain_moment(one["as_of_ms"])}) for one in said],
+        }
+    )

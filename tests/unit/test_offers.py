@@ -1,0 +1,153 @@
+"""What is left: what operators may say, what visitors are told of it, and when they are warned."""
+
+import json
+from typing import Any
+
+import pytest
+from config_service_in_memory import DeskInMemory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.configuration import rooms, zones
+from greenroom.model.offer import OFFERS_MAX, Offer, fewer_than, left_of
+from greenroom.model.room import LANGUAGES, Room
+from greenroom.model.visit import Held
+from greenroom.offers import changes
+from greenroom.pages import compile_page
+from greenroom.pages.language import language
+
+NOW_MS = 1_790_000_000_000
+ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
+PAGE = compile_page(Room(**ROOM), offers=True)
+STALLS: dict[str, Any] = {"name": "Stalls", "price": "€45 to €95", "available": "few"}
+CIRCLE: dict[str, Any] = {"name": "Circle & Box", "available": 12}
+
+
+def offer(available: str, name: str = "Stalls") -> Offer:
+    return Offer(name=name, price="€45", available=available, as_of_ms=NOW_MS)
+
+
+def held(*offers: Offer, ahead: int = 5, **more: Any) -> Held:
+    said: dict[str, Any] = {"position": ahead + 1, "ahead": ahead, "in_line": True, **more}
+    return Held(NOW_MS, "fifo", NOW_MS, 20, 20, offers=offers, **said)
+
+
+@pytest.fixture
+def config_service() -> DeskInMemory:
+    return DeskInMemory()
+
+
+@pytest.fixture
+def room(config_service: DeskInMemory) -> tuple[str, str]:
+    zone = config_service.do(zones.create({"name": "example.com"}, lambda _pointer, _url: []))["id"]
+    shop = {
+        "name": "shop",
+        "host": "shop.example.com",
+        "new_users_per_minute": 200,
+        "total_active_users": 300,
+    }
+    return zone, config_service.do(rooms.create(zone, shop))["id"]
+
+
+def test_offers_are_replaced_together_and_say_since_when(
+    config_service: DeskInMemory, room: tuple[str, str]
+) -> None:
+    earlier = CIRCLE | {"as_of": "2026-11-27T08:00:00Z"}
+    shown = config_service.do(changes.replace_all(*room, [STALLS, earlier]))
+    assert [one["as_of"] for one in shown] == ["2023-11-14T22:13:23Z", "2026-11-27T08:00:00Z"]
+    assert [one["available"] for one in shown] == ["few", 12]
+    assert changes.show(changes.offers_of(config_service.known, *room)) == shown
+    assert config_service.do(changes.replace_all(*room, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("offers", "faults"),
+    [
+        ({}, [("BAD_BODY", "")]),
+        ([STALLS] * (OFFERS_MAX + 1), [("TOO_MANY", "")]),
+        ([STALLS, {}], [("REQUIRED", "/1/available"), ("REQUIRED", "/1/name")]),
+        ([STALLS | {"available": "some"}], [("INVALID", "/0/available")]),
+        ([STALLS | {"available": -1}], [("INVALID", "/0/available")]),
+        ([STALLS | {"available": True}], [("INVALID", "/0/available")]),
+        ([STALLS | {"available": 10_000_000}], [("INVALID", "/0/available")]),
+        ([STALLS | {"name": "a\nb"}], [("INVALID", "/0/name")]),
+        ([STALLS | {"as_of": "noon"}], [("INVALID", "/0/as_of")]),
+        ([STALLS | {"seats": 3}], [("UNKNOWN_FIELD", "/0/seats")]),
+    ],
+)
+def test_what_is_no_offer_is_refused(
+    config_service: DeskInMemory,
+    room: tuple[str, str],
+    offers: Any,
+    faults: list[tuple[str, str]],
+) -> None:
+    assert config_service.refusal(changes.replace_all(*room, offers)) == faults
+
+
+@given(
+    st.lists(st.sampled_from(["many", "few", "none", "0", "1", "7"]), max_size=4),
+    st.integers(0, 20),
+)
+def test_a_warning_is_only_given_where_the_numbers_prove_it(left: list[str], ahead: int) -> None:
+    offers = tuple(offer(available) for available in left)
+    counted = [0 if available == "none" else available for available in left]
+    known = bool(left) and not {"many", "few"} & set(left)
+    total = sum(map(int, counted)) if known else None
+    assert left_of(offers) == total
+    assert fewer_than(offers, ahead) is (total is not None and 0 < total <= ahead)
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+@pytest.mark.parametrize(
+    ("left", "ahead", "warning"),
+    [
+        (("3", "2"), 5, "short"),
+        (("3", "3"), 5, ""),
+        (("3", "few"), 50, ""),
+        (("0", "none"), 0, "gone"),
+    ],
+)
+def test_page_and_update_say_what_is_left_and_what_it_means(
+    tag: str, left: tuple[str, ...], ahead: int, warning: str
+) -> None:
+    words = language(tag).offers
+    page = compile_page(Room(**ROOM, default_template_language=tag), offers=True)
+    state = held(*(offer(one) for one in left), ahead=ahead)
+    html, news = page.html(state).decode(), json.loads(page.update(state, b"fifo"))
+    text = words[warning] if warning else ""
+    assert f"<b id=short{'' if text else ' hidden'}>{text}</b>" in html
+    assert news["greenroom"]["words"]["short"] == text
+    lines = news["greenroom"]["words"]["offers"]
+    assert f"<dd id=offers>{lines}</div>" in html
+    assert lines.startswith("Stalls: €45 · ")
+    assert len(lines.splitlines()) == len(left) + 1
+
+
+def test_json_and_templates_have_the_offers_as_they_are() -> None:
+    state = held(offer("few"), offer("2", "Circle"))
+    assert json.loads(PAGE.json(state))["greenroom"]["offers"] == {
+        "soldOut": False,
+        "outnumbered": False,
+        "items": [
+            {"name": name, "price": "€45", "available": left, "asOf": "2026-09-21T14:13:20.000Z"}
+            for name, left in (("Stalls", "few"), ("Circle", 2))
+        ],
+    }
+    template = "{{#greenroomOffersKnown}}{{greenroomOffersFormatted}}{{/greenroomOffersKnown}}"
+    own = compile_page(Room(**ROOM, custom_page_html=template), offers=True)
+    assert own.html(state).decode() == "Stalls: €45, few left; Circle: €45, 2 left"
+
+
+def test_a_room_that_never_said_what_is_left_has_none_of_it() -> None:
+    page = compile_page(Room(**ROOM))
+    state = Held(NOW_MS, "fifo", NOW_MS, 20, 20, position=6, ahead=5, in_line=True)
+    assert b"offers" not in page.html(state).partition(b"<style>")[0]
+    assert b"id=offers" not in page.html(state)
+    assert b'"offers"' not in page.update(state, b"fifo")
+    assert b'"offers"' not in page.json(state)
+
+
+def test_visitors_without_a_place_share_a_page_only_with_the_same_offers() -> None:
+    new = {"position": 0, "in_line": False, "ahead": 0}
+    first, second = (PAGE.html(held(offer(left), **new)) for left in ("few", "many"))
+    assert first != second

@@ -15,6 +15,7 @@ PURE_ROOMS = (
     "request",
     "rules",
     "admission",
+    "capacity",
     "alerts.rules",
     "health.rules",
     "simulator",

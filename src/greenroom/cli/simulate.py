@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli.show import complain, complain_of, say
+from greenroom.cli.simulate_origin import compare_laws
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import specs
 from greenroom.model.room import METHODS, Room
@@ -70,6 +71,15 @@ Campaign = Annotated[
         "N",
         "Run N random rooms with random faults, starting at --seed; print the seed of each failure.",
         min=1,
+    ),
+]
+OriginModelOption = Annotated[
+    Path | None,
+    _option(
+        _WHAT,
+        "MODEL",
+        "Instead of a sale: find the limits of the origin described in this TOML file, with"
+        " greenroom's law and others.",
     ),
 ]
 CompareOption = Annotated[
@@ -136,6 +146,7 @@ def simulate(
     trace: Trace = None,
     seed: Seed = 1,
     campaign: Campaign = None,
+    origin: OriginModelOption = None,
     compare: CompareOption = False,
     data_centers: Centers = 1,
     total_active_users: Active = None,
@@ -158,6 +169,9 @@ def simulate(
     """
     if campaign is not None:
         run_campaign(seed, campaign, as_json)
+        return
+    if origin is not None:
+        compare_laws(origin, streams_of(seed), as_json)
         return
     limits = {
         "total_active_users": total_active_users,

@@ -26,6 +26,8 @@ ALGORITHMS = ("greenroom", *GENERATIONS)
 
 
 class World:
+    crowd_type = Crowd
+
     def __init__(self, scenario: Scenario, streams: Streams, algorithm: str = "greenroom") -> None:
         self.scenario = scenario
         self.algorithm = algorithm
@@ -33,7 +35,7 @@ class World:
         self.links = Links(scenario.network, scenario.centers, self.agenda, streams)
         self.ground_truth = GroundTruth(scenario)
         self.system = self._make_system(algorithm, streams)
-        self.crowd = Crowd(scenario, self.agenda, self.system, self.ground_truth, streams)
+        self.crowd = self.crowd_type(scenario, self.agenda, self.system, self.ground_truth, streams)
         self.provisional = ProvisionalFlood(
             scenario, self.agenda, self.system, self.ground_truth, streams
         )

@@ -1,0 +1,68 @@
+"""Laws of capacity in the worlds of `greenroom.simulator.origin_worlds` and in random ones.
+
+`python bench/capacity_laws.py --random 12` prints the table of docs/explanation/capacity.md.
+"""
+
+import argparse
+from multiprocessing import Pool
+from random import Random
+from statistics import fmean
+
+from greenroom.simulator.chance import Streams
+from greenroom.simulator.origin import OriginModel
+from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
+from greenroom.simulator.origin_worlds import WORLDS, random_model
+
+Row = tuple[str, list[OriginFigures]]
+
+
+def streams(seed: int) -> Streams:
+    return lambda name: Random(f"{seed}/{name}")
+
+
+def compare(world: tuple[str, OriginModel, int, list[str]]) -> Row:
+    name, model, seed, chosen = world
+    oracle = run_oracle(model, streams(seed))
+    made = laws(model, oracle)
+    return name, [
+        figures("oracle", oracle),
+        *(figures(law, run_law(model, streams(seed), made[law]())) for law in chosen),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--random", type=int, default=0, help="so many random worlds")
+    parser.add_argument("--worlds", default=",".join(WORLDS), help="names, separated by commas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--laws", default="follow,AIMD,Gradient2,Vegas,fixed,fixed +50 %")
+    parser.add_argument("--processes", type=int, default=1)
+    given = parser.parse_args()
+    chosen = given.laws.split(",")
+    names = [name for name in given.worlds.split(",") if name]
+    worlds = [(name, WORLDS[name], given.seed, chosen) for name in names]
+    worlds += [
+        (f"random {seed}", random_model(Random(f"world {seed}")), seed, chosen)
+        for seed in range(given.seed, given.seed + given.random)
+    ]
+    print("| world | " + " | ".join(chosen) + " | lost | overshoot | deviation |")
+    print("|---" * (len(chosen) + 4) + "|")
+    shares: dict[str, list[float]] = {law: [] for law in chosen}
+    with Pool(given.processes) as pool:
+        for name, (oracle, *found) in pool.imap(compare, worlds):
+            for one in found:
+                shares[one.law].append(one.completed / max(1, oracle.completed))
+            first = found[0]
+            print(
+                f"| {name} | "
+                + " | ".join(f"{shares[law][-1]:.0%}" for law in chosen)
+                + f" | {100 * (first.lost - oracle.lost):+.1f} | {first.overshoot:.0%}"
+                + f" | {first.deviation:.0%} |",
+                flush=True,
+            )
+    for word, of in (("mean", fmean), ("worst", min)):
+        print(f"| {word} | " + " | ".join(f"{of(shares[law]):.0%}" for law in chosen) + " | | | |")
+
+
+if __name__ == "__main__":
+    main()

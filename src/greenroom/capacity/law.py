@@ -1,0 +1,333 @@
+"""The law: a target of sessions from what the origin answers.
+
+Theory. A waiting room steers people, not requests: who is inside stays for minutes, so a decrease
+only stops the inflow, and a law that reacts to each slow second oscillates. Hence
+
+- the measure is an absolute objective (p95 of documents): a learnt baseline drifts into an
+  incident, and its probing needs an origin at rest;
+- growth needs evidence: enough documents, all well under the objective, while the limit binds;
+- a cut is as large as the visitors that wait inside the origin beyond the objective (Little's law),
+  and the next cut waits until the last one has taken effect;
+- the place of the last cut is remembered, and growth is slow around it, fast far from it (CUBIC,
+  RFC 9438);
+- whatever cannot be seen never makes the target grow.
+"""
+
+from collections import deque
+from dataclasses import replace
+
+from greenroom.capacity.histogram import Histogram
+from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
+
+QUANTILE = 0.95
+GOOD, VERY_SLOW, GROSS = 0.85, 1.5, 2.5
+"""Shares of the objective: at or below GOOD the target may grow; VERY_SLOW counts in the newest
+windows alone; above GROSS admissions stop."""
+
+ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
+"""Shares of documents that failed."""
+
+GROWTH_A_MINUTE = 1.5
+"""Largest factor."""
+
+GROWTH_BEYOND, GROWTH_BEYOND_EASY, EASY, NEW_GROUND = 1.12, 1.4, 0.6, 0.97
+"""Largest factors from NEW_GROUND of the last cut on; the second with at most EASY of the
+objective.
+"""
+
+CUT_LEAST, CUT_MOST, CUT_GROSS = 0.03, 0.25, 0.25
+CUT_GAIN = 1.1
+"""Sessions cut for each document that waits too long: some of the visitors inside only read."""
+
+MEAN_WANTED = 0.4
+"""Share of the objective that the mean should have."""
+
+PLATEAU_S, CUBIC = 60.0, 0.2
+"""Seconds from a cut of CUBIC until the target is back where it was cut."""
+
+SAMPLES_LEAST, SAMPLES_GROSS = 50, 10
+"""Documents needed for a judgement within WINDOWS, and for a gross failure in one window."""
+
+WINDOWS = 6
+SETTLED = 1.05
+"""A cut has taken effect when at most this share of the target is inside."""
+SETTLING_MS = 10_000
+BINDS = 0.9
+EASES, EASE_LEAST = 0.4, 0.2
+"""Growth slows down from 1 - EASES of the objective on, to EASE_LEAST."""
+CALM_WINDOWS = 2
+"""Windows in order until admissions that were stopped go on."""
+
+PROBE_MS = 30_000
+"""Without any document for this long, a stopped room admits a few visitors as a probe."""
+PROBE_SHARE = 0.1
+START_SHARE = 0.25
+"""Of the operator's limit, where a law without a past begins."""
+REFILL, REFILL_AFTER_GROSS = 1.0, 0.7
+"""Share of a target that was cut once that may be admitted a minute, beyond those who replace who
+left."""
+RAMP, RAMP_INSIDE = 0.3, 1.5
+"""Before the first cut: that share of the target, or of those inside."""
+FAR, USELESS = 0.6, 0.8
+"""Cut down to FAR while the latency is still USELESS of what it was: load is not the cause."""
+
+
+class CapacityLaw:
+    """One room's law. The caller applies each CapacityTarget to the ledger at once."""
+
+    def __init__(self, bounds: OperatorLimits, sessions: int = 0) -> None:
+        """`sessions`: where to begin, such as the visitors inside; 0: START_SHARE of the limit."""
+        self.bounds = bounds
+        self._goal = self._within(sessions or START_SHARE * bounds.total_active_users)
+        self._told = self._goal
+        """The goal, but it falls by at most CUT_MOST a step."""
+        self._ease = 1.0
+        """How fast admissions may go, by the distance to the objective."""
+        self._recent: deque[Window] = deque(maxlen=WINDOWS)
+        self._stepped_ms: int | None = None
+        self._peak = 0.0
+        """Sessions at the last cut; 0 before the first."""
+        self._phase_s = 0.0
+        """Place on the cubic curve; PLATEAU_S is the peak."""
+        self._cut_ms = 0
+        self._cut_from = (0.0, 0.0)
+        """Sessions and share of the objective at the first cut since all was well."""
+        self._slow = self._calm = 0
+        self._stopped_ms = self._seen_ms = 0
+        """Since when nobody is admitted, 0: not; the last window with documents."""
+        self._refill = REFILL
+        self._leaving = 0.0
+        """Departures a second."""
+        self._active, self._counted = 0, False
+        """Sessions at the end of the last window, and whether it was the one before this."""
+        self._last: CapacityTarget | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped_ms > 0
+
+    def configure(self, bounds: OperatorLimits) -> None:
+        self.bounds = bounds
+        self._goal, self._told = self._within(self._goal), self._within(self._told)
+        if self._last is not None:
+            sessions = int(self._within(self._last.sessions))
+            per_minute = min(self._last.per_minute, bounds.new_users_per_minute)
+            limit = min(self._last.limit, sessions)
+            self._last = CapacityTarget(sessions, per_minute, limit, self._last.reason)
+
+    def step(self, window: Window | None, now_ms: int) -> CapacityTarget:
+        """Call it once for each WINDOW_MS; None: no measurements have come."""
+        since_ms = WINDOW_MS if self._stepped_ms is None else now_ms - self._stepped_ms
+        passed_s = min(2 * WINDOW_MS, max(0, since_ms)) / 1000
+        self._stepped_ms = now_ms
+        if window is None or window.overloaded:
+            self._recent.clear()
+            self._slow = self._calm = 0
+            self._counted = False
+            why = "no measurements" if window is None else "greenroom itself is overloaded"
+            held = self._last or self._target("")
+            return replace(held, reason=f"{why}: {self._holds()}")
+        self._recent.append(window)
+        self._count_departures(window, passed_s)
+        self._last = self._judge(window, now_ms, passed_s)
+        return self._last
+
+    def _judge(self, window: Window, now_ms: int, passed_s: float) -> CapacityTarget:
+        if gross := self._gross(window):
+            return self._stop(window, now_ms, gross)
+        answered, failed = self._answered(WINDOWS)
+        samples = answered.total + failed
+        if window.documents.total + window.failed:
+            self._seen_ms = now_ms
+        if samples < SAMPLES_LEAST:
+            self._slow = 0
+            return self._too_few(samples, now_ms)
+        errors = failed / samples
+        share = self._share(answered)
+        newest = self._share(self._answered(2)[0])
+        self._ease = min(1.0, max(EASE_LEAST, (1 - max(share, newest)) / EASES))
+        if newest > VERY_SLOW or (share > 1 and newest > GOOD) or errors > ERRORS_BAD:
+            seen = self._seen(max(share, newest), errors)
+            self._slow, self._calm = self._slow + 1, 0
+            if self._slow < 2:
+                return self._target(f"{seen} in one window: {self._holds()}", only_replace=True)
+            return self._cut(window, max(share, newest), now_ms, seen)
+        self._slow = 0
+        seen = self._seen(share, errors)
+        if self.stopped:
+            self._calm += 1
+            if self._calm < CALM_WINDOWS:
+                return self._target(f"{seen}: admissions go on if it stays so")
+            self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
+        if max(share, newest) > GOOD or (errors > ERRORS_GOOD and failed > 1):
+            return self._target(f"{seen}: {self._holds()}")
+        self._cut_from = (0.0, 0.0)
+        return self._grow(window, max(share, newest), passed_s, seen)
+
+    def _share(self, answered: Histogram) -> float:
+        return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
+
+    # -- what is seen ------------------------------------------------------------------------------
+
+    def _gross(self, window: Window) -> str:
+        """Why admissions must stop at once; empty when not."""
+        answered = window.documents + window.pending.slower_than(self.bounds.objective_ms)
+        total = answered.total + window.failed
+        if not total:
+            return ""
+        errors = window.failed / total
+        if errors > ERRORS_GROSS and (
+            window.failed >= 3 if total >= SAMPLES_GROSS else errors > 0.5 and window.failed > 1
+        ):
+            return self._seen(0, errors)
+        share = answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
+        if total >= SAMPLES_GROSS and share > GROSS:
+            return self._seen(share, errors)
+        return ""
+
+    def _answered(self, windows: int) -> tuple[Histogram, int]:
+        """The newest windows together, with what is still unanswered, and how many failed."""
+        found = self._recent[-1].pending.slower_than(self.bounds.objective_ms)
+        failed = 0
+        for window in list(self._recent)[-windows:]:
+            found, failed = found + window.documents, failed + window.failed
+        return found, failed
+
+    def _count_departures(self, window: Window, passed_s: float) -> None:
+        if self._counted and passed_s:
+            left = max(0, self._active + window.admitted - window.active)
+            self._leaving += (left / passed_s - self._leaving) * min(1.0, passed_s / 30)
+        self._active, self._counted = window.active, True
+
+    def _seen(self, share: float, errors: float) -> str:
+        objective = self.bounds.objective_ms / 1000
+        if errors > ERRORS_BAD or (errors > ERRORS_GOOD and share <= GOOD):
+            return f"{100 * errors:.1f} % of documents failed"
+        p95 = f"p95 of documents {share * objective:.2f} s"
+        if share > 1:
+            return f"{p95} over the objective of {objective:g} s"
+        return f"{p95} {'near' if share > GOOD else 'under'} the objective of {objective:g} s"
+
+    # -- what follows ------------------------------------------------------------------------------
+
+    def _stop(self, window: Window, now_ms: int, seen: str) -> CapacityTarget:
+        self._slow, self._calm, self._seen_ms = 0, 0, now_ms
+        if self.stopped:
+            return self._target(f"{seen}: admissions are stopped")
+        before = self._shown
+        self._reduce(window, CUT_GROSS, now_ms)
+        self._stopped_ms = now_ms
+        return self._target(f"{seen}: admissions stop, {before} -> {self._shown}")
+
+    def _cut(self, window: Window, share: float, now_ms: int, seen: str) -> CapacityTarget:
+        if self._cut_ms and (
+            window.active > self._goal * SETTLED or now_ms - self._cut_ms < SETTLING_MS
+        ):
+            return self._target(f"{seen}: the last cut is taking effect", only_replace=True)
+        first_active, first_share = self._cut_from
+        if first_active and self._goal < FAR * first_active and share > USELESS * first_share:
+            return self._target(f"{seen} with {self._goal / first_active:.0%} of the visitors: "
+                                f"load is not the cause, {self._holds()}")  # fmt: skip
+        wanted_ms = MEAN_WANTED * self.bounds.objective_ms
+        newest = list(self._recent)[-2:]
+        slow_ms = sum(one.documents.sum_ms - one.documents.total * wanted_ms for one in newest)
+        excess = max(0.0, slow_ms) / (len(newest) * WINDOW_MS)
+        part = CUT_GAIN * excess / max(1, window.active)
+        if not first_active:
+            self._cut_from = (float(window.active), share)
+        before = self._shown
+        self._reduce(window, min(CUT_MOST, max(CUT_LEAST, part)), now_ms)
+        return self._target(f"{seen} in two windows: {before} -> {self._shown}")
+
+    def _reduce(self, window: Window, part: float, now_ms: int) -> None:
+        reached = min(self._goal, float(max(window.active, self.bounds.floor)))
+        if reached < BINDS * self._goal and self.stopped:
+            return
+        lower = max(float(self.bounds.floor), reached * (1 - part))
+        # A cut below the last peak: the capacity has shrunk, so the plateau lies lower.
+        self._peak = reached if reached >= self._peak else (reached + lower) / 2
+        self._phase_s = PLATEAU_S * (1 - (max(0.0, 1 - lower / self._peak) / CUBIC) ** (1 / 3))
+        self._goal, self._cut_ms = lower, now_ms
+        self._recent.clear()
+
+    def _too_few(self, samples: int, now_ms: int) -> CapacityTarget:
+        few = f"only {samples} documents in {len(self._recent) * WINDOW_MS // 1000} s"
+        if self.stopped and now_ms - max(self._seen_ms, self._stopped_ms) >= PROBE_MS:
+            why = f"{few}: a few visitors are admitted to see whether the origin answers"
+            return self._target(why, probe=True)
+        if self.stopped and samples and self._healthy():
+            self._calm += 1
+            if self._calm >= CALM_WINDOWS:
+                self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
+        return self._target(f"{few}: {self._holds()}")
+
+    def _healthy(self) -> bool:
+        """Whether the newest window has documents, all as they should be."""
+        newest = self._recent[-1]
+        documents = newest.documents + newest.pending.slower_than(self.bounds.objective_ms)
+        return (
+            documents.total > 0
+            and not newest.failed
+            and documents.quantile_ms(QUANTILE) <= self.bounds.objective_ms
+        )
+
+    def _grow(self, window: Window, share: float, passed_s: float, seen: str) -> CapacityTarget:
+        ceiling = self.bounds.total_active_users
+        if window.scaling:
+            return self._target(f"{seen}, but instances are changing: {self._holds()}")
+        if window.active < BINDS * self._goal:
+            return self._target(f"{seen}, the limit does not bind: {self._holds()}")
+        self._refill = REFILL
+        if self._goal >= ceiling:
+            return self._target(f"{seen}: the operator's limit of {ceiling}")
+        known = self._peak and self._goal > NEW_GROUND * self._peak
+        beyond = GROWTH_BEYOND if share > EASY else GROWTH_BEYOND_EASY
+        factor = beyond if known else GROWTH_A_MINUTE
+        most = self._goal * factor ** (passed_s * self._ease / 60)
+        if self._peak:
+            self._phase_s += passed_s * self._ease
+            turn = (self._phase_s - PLATEAU_S) / PLATEAU_S
+            most = min(most, self._peak * (1 + CUBIC * turn**3))
+        before = self._shown
+        self._goal = min(float(ceiling), max(self._goal, most))
+        return self._target(f"{seen}: {before} -> {self._shown}")
+
+    def _holds(self) -> str:
+        return "admissions stay stopped" if self.stopped else f"the target stays at {self._shown}"
+
+    def _within(self, sessions: float) -> float:
+        return min(float(self.bounds.total_active_users), max(float(self.bounds.floor), sessions))
+
+    @property
+    def _shown(self) -> int:
+        return int(self._goal)
+
+    def _target(
+        self, reason: str, *, only_replace: bool = False, probe: bool = False
+    ) -> CapacityTarget:
+        """`only_replace`: admit as many as leave; `probe`: a few although admissions are stopped."""
+        if self.stopped:
+            self._told = self._goal
+        else:  # what is told falls step by step; until it is there, only those who leave are replaced
+            self._told = max(self._goal, self._told * (1 - CUT_MOST))
+        inside = self._active
+        if probe:
+            beyond = max(1.0, PROBE_SHARE * self._goal)
+        elif self.stopped or only_replace or self._told > self._goal:
+            beyond = 0.0
+        else:
+            part = self._refill if self._peak else RAMP
+            beyond = max(part * self._goal, RAMP_INSIDE * inside, self.bounds.floor) * self._ease
+        sessions = int(self._told)
+        if self.stopped and not probe:
+            return CapacityTarget(
+                sessions, 0, min(sessions, max(inside, self.bounds.floor)), reason
+            )
+        per_minute = int(60 * self._leaving + beyond)
+        added = -int(-beyond * WINDOW_MS // 60_000)
+        return CapacityTarget(
+            sessions,
+            min(self.bounds.new_users_per_minute, max(1, per_minute)),
+            max(1, min(int(self._goal), inside + added)),
+            reason,
+        )

@@ -1,0 +1,136 @@
+"""What the law of capacity never does, whatever an origin answers."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom.capacity import (
+    WINDOW_MS,
+    CapacityLaw,
+    CapacityTarget,
+    Histogram,
+    OperatorLimits,
+    Window,
+)
+
+START_MS = 1_750_000_000_000
+MINUTE = 60_000 // WINDOW_MS
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> OperatorLimits:
+    total = draw(st.integers(1, 5_000))
+    return OperatorLimits(
+        objective_ms=draw(st.integers(50, 30_000)),
+        floor=draw(st.integers(1, total)),
+        total_active_users=total,
+        new_users_per_minute=draw(st.integers(1, 5_000)),
+    )
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    level = draw(st.sampled_from((0.1, 0.5, 0.9, 1.2, 2, 5, 40))) * 1_000
+    count = draw(st.sampled_from((0, 3, 20, 60, 300)))
+    active = draw(st.integers(0, 6_000))
+    return Window(
+        documents=Histogram.of([level * (0.5 + place / max(1, count)) for place in range(count)]),
+        pending=Histogram.of([level] * draw(st.sampled_from((0, 0, 5)))),
+        failed=draw(st.sampled_from((0, 0, 0, 1, 5, 200))),
+        active=active,
+        admitted=draw(st.integers(0, 500)),
+        overloaded=draw(st.sampled_from((False, False, False, True))),
+        scaling=draw(st.booleans()),
+    )
+
+
+busy = st.integers(1, 6_000).map(
+    lambda active: Window(documents=Histogram.of([100] * 200), active=active)
+)
+runs = st.lists(st.one_of(st.none(), windows(), busy, busy), min_size=1, max_size=60)
+
+
+def run(limits: OperatorLimits, seen: list[Window | None]) -> list[CapacityTarget]:
+    law = CapacityLaw(limits)
+    return [law.step(one, START_MS + place * WINDOW_MS) for place, one in enumerate(seen)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds(), runs)
+def test_a_target_is_within_the_operators_limits(
+    limits: OperatorLimits, seen: list[Window | None]
+) -> None:
+    for target in run(limits, seen):
+        assert limits.floor <= target.sessions <= limits.total_active_users
+        assert 0 <= target.per_minute <= limits.new_users_per_minute
+        assert target.limit <= target.sessions
+        assert target.reason
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds(), runs)
+def test_a_target_changes_by_at_most_half_a_minute_and_30_percent_a_step(
+    limits: OperatorLimits, seen: list[Window | None]
+) -> None:
+    targets = run(limits, seen)
+    for first, then in zip(targets, targets[MINUTE:], strict=False):
+        assert then.sessions <= 1.5 * (first.sessions + 1)
+    for before, after in pairwise(targets):
+        assert after.sessions >= 0.7 * before.sessions - 1 or not after.per_minute
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds(), runs)
+def test_nothing_grows_on_what_is_not_seen(
+    limits: OperatorLimits, seen: list[Window | None]
+) -> None:
+    targets = run(limits, seen)
+    for before, after, window in zip(targets, targets[1:], seen[1:], strict=False):
+        if window is None or window.overloaded:
+            assert after.sessions <= before.sessions
+            assert after.per_minute <= before.per_minute
+            assert after.limit <= before.limit
+        elif window.scaling:
+            assert after.sessions <= before.sessions
+
+
+@settings(max_examples=60, deadline=None)
+@given(bounds(), runs, st.integers(10, 500))
+def test_a_gross_failure_stops_admissions_at_once(
+    limits: OperatorLimits, seen: list[Window | None], count: int
+) -> None:
+    """One window, so at most ten seconds with the time until it ends."""
+    refused = Window(failed=count, active=100)
+    slow = Window(documents=Histogram.of([60_000] * count), active=100)
+    stuck = Window(pending=Histogram.of([max(5_000, 4 * limits.objective_ms)] * count), active=100)
+    for failure in (refused, slow if limits.objective_ms < 20_000 else refused, stuck):
+        last = run(limits, [*seen, failure])[-1]
+        if failure is not stuck or limits.objective_ms <= 10_000:
+            assert last.per_minute == 0, last
+            assert last.limit <= max(limits.floor, 100)
+
+
+@settings(max_examples=30, deadline=None)
+@given(bounds(), runs, bounds())
+def test_new_limits_hold_at_once(
+    limits: OperatorLimits, seen: list[Window | None], new: OperatorLimits
+) -> None:
+    law = CapacityLaw(limits)
+    for place, one in enumerate(seen):
+        law.step(one, START_MS + place * WINDOW_MS)
+    law.configure(new)
+    target = law.step(None, START_MS + len(seen) * WINDOW_MS)
+    assert new.floor <= target.sessions <= new.total_active_users
+    assert target.per_minute <= new.new_users_per_minute
+    assert target.limit <= target.sessions
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 100_000), min_size=1, max_size=200), st.floats(0.01, 1))
+def test_a_quantile_is_in_the_bucket_of_the_true_one(values: list[float], share: float) -> None:
+    found, ordered = Histogram.of(values), sorted(values)
+    rank = max(1, -int(-share * len(ordered) // 1))
+    true = ordered[min(len(ordered), rank) - 1]
+    told = Histogram.of([found.quantile_ms(share)]).counts.index(1)
+    assert abs(told - Histogram.of([true]).counts.index(1)) <= 1 or true > 60_000

@@ -1,3 +1,7 @@
+"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at
+any moment.
+"""
+
 from collections import Counter
 from collections.abc import Iterable
 

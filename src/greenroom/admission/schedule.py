@@ -1,3 +1,7 @@
+"""The settings that apply now: the room's own, or overlaid by the current event; and those that
+apply later.
+"""
+
 import dataclasses
 from collections.abc import Iterable, Sequence
 from enum import IntEnum

@@ -1,3 +1,5 @@
+"""Previews: templates kept for an hour at an address without a token."""
+
 import threading
 import uuid
 from collections import OrderedDict

@@ -1,3 +1,5 @@
+"""The current status of a room, as the API returns it."""
+
 import math
 
 from greenroom.admission.schedule import Phase, effective

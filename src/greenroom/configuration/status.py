@@ -1,3 +1,5 @@
+"""The state of a running greenroom as plain values, for JSON and people."""
+
 from typing import Any
 
 import msgspec

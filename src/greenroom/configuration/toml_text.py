@@ -1,3 +1,5 @@
+"""Writes plain values as readable TOML, which the standard library can only read."""
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,3 +1,7 @@
+"""Stored records that cannot be used, as the API lists and removes them. A zone, a room and the
+rules of a room can also be replaced where they are.
+"""
+
 from greenroom.model.change import Remove
 from greenroom.model.configuration import Configuration
 from greenroom.web.api_schema import ApiSchema, computed

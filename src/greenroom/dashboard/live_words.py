@@ -1,3 +1,7 @@
+"""Why visitors are admitted or not, and what other limits would change: sentences for the live
+page.
+"""
+
 from typing import NamedTuple
 
 from greenroom.decision.room_view import RoomView

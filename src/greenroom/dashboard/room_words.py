@@ -1,3 +1,5 @@
+"""A room's settings in sentences that need no manual."""
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""The demo's own page on the control listener: live numbers, and the switch for the crowd."""
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template

@@ -1,3 +1,5 @@
+"""Sends an agent's reports to the management API over a persistent connection."""
+
 import asyncio
 import ssl
 from collections.abc import Sequence

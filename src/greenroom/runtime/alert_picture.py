@@ -1,3 +1,7 @@
+"""The snapshot of a running process in which alert conditions are evaluated: its state and its
+configuration.
+"""
+
 import socket
 from functools import lru_cache
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Wiring only: nothing in here decides anything."""
+
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_network

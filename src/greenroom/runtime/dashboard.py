@@ -1,3 +1,7 @@
+"""The dashboard of one process: made from its parts, and announced with a one-time sign-in link
+when it is new.
+"""
+
 import asyncio
 import contextlib
 import json

@@ -1,3 +1,5 @@
+"""The demo: a shop as origin, a room that is quickly full, and a crowd, in one process."""
+
 import asyncio
 import random
 import shutil

@@ -1,3 +1,7 @@
+"""greenroom beside an application without an event loop: its own loop and thread, called from the
+application's threads.
+"""
+
 import asyncio
 import atexit
 import os

@@ -1,3 +1,7 @@
+"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed
+when a room is removed.
+"""
+
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,3 +1,5 @@
+"""The API's use cases for commands, on the store of a greenroom that may be running."""
+
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager

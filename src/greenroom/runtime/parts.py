@@ -1,3 +1,5 @@
+"""Which parts of greenroom a process has, and the addresses that they listen on."""
+
 import contextlib
 import os
 import socket

@@ -1,3 +1,5 @@
+"""Secrets in the configuration store: sealed after an upgrade, and when their key is replaced."""
+
 import asyncio
 import contextlib
 from pathlib import Path

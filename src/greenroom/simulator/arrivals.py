@@ -1,3 +1,7 @@
+"""When visitors come, and to which data center: from rates, from a curve, or from a table in a
+file.
+"""
+
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, pi, sin, sqrt
 

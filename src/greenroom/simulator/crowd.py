@@ -1,3 +1,5 @@
+"""The behaviour of visitors: they arrive, wait as told or not, view pages, move, leave or stop."""
+
 from collections import deque
 
 from greenroom.admission.ledger.keeping import HELD_MS

@@ -1,3 +1,5 @@
+"""Charts as SVG: panels with axes, lines, bands, dots and coloured cells."""
+
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise

@@ -1,3 +1,5 @@
+"""Whether a random room is fair: to early and late comers, and to those who keep trying."""
+
 from dataclasses import dataclass
 
 from greenroom.simulator.scenario import START_MS

@@ -1,3 +1,7 @@
+"""Charts of a run: active and waiting visitors, estimated and actual waits, waits by time of
+arrival.
+"""
+
 from collections.abc import Sequence
 
 from greenroom.simulator.drawing import Panel, page

@@ -1,3 +1,5 @@
+"""Middleware of the API: request ids, log lines, and an envelope around internal errors."""
+
 import re
 import secrets
 import time

@@ -1,3 +1,5 @@
+"""How the API writes one value in JSON: strings, choices, lists, nested records, times."""
+
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches

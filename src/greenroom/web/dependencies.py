@@ -1,3 +1,5 @@
+"""Dependencies of API calls: the caller, the JSON body, and pagination."""
+
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 

@@ -1,3 +1,5 @@
+"""The published envelope of responses: success or errors around a result."""
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

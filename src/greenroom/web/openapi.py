@@ -1,3 +1,5 @@
+"""Keywords with which routes describe themselves for the OpenAPI document."""
+
 from http import HTTPStatus
 from typing import Any
 

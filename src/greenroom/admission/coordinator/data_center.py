@@ -1,3 +1,5 @@
+"""The coordinator's state of one data center, and what it counts for."""
+
 from collections import deque
 from dataclasses import dataclass, field
 

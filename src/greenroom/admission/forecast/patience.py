@@ -1,3 +1,7 @@
+"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share
+that is never seen again.
+"""
+
 from collections import deque
 
 FADE_MS = 600_000

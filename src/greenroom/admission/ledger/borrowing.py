@@ -1,3 +1,7 @@
+"""When to ask the coordinator for permits while newcomers, or requests that cannot wait, do;
+because the lease ran dry.
+"""
+
 from math import ceil
 
 AHEAD_S = 0.5

@@ -1,3 +1,5 @@
+"""What a ledger and the coordinator tell each other: the report, and how an answer is taken in."""
+
 from typing import Protocol
 
 from msgspec import structs

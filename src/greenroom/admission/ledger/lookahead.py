@@ -1,3 +1,7 @@
+"""How many permits are expected within one try of a visitor who is called: the pace of admissions
+times the gap between two tries.
+"""
+
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 
 PACE_MS = 10_000

@@ -1,3 +1,7 @@
+"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never
+a crowd at once.
+"""
+
 from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000

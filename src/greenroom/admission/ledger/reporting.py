@@ -1,3 +1,7 @@
+"""What a ledger has told the coordinator and what not: the numbers of its reports, changed seconds
+of the line, and its arrival rate.
+"""
+
 from collections.abc import Mapping
 
 from greenroom.admission.ledger.borrowing import Borrowing

@@ -1,3 +1,5 @@
+"""How a ledger takes over what an earlier life of it has written down."""
+
 from typing import Protocol
 
 from greenroom.admission.lease import CLOSING_MS, Lease

@@ -1,3 +1,5 @@
+"""Samples every room a few times a minute: gauges, limits, and what only the ledger knows."""
+
 from collections.abc import Iterable
 from math import ceil, isfinite
 from typing import Protocol

@@ -1,3 +1,5 @@
+"""The analytics page's panels with their series, spans of time, and queries of the store."""
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

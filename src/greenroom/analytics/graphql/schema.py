@@ -1,3 +1,5 @@
+"""The GraphQL schema, generated from the table of datasets."""
+
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime
 from math import ceil, floor

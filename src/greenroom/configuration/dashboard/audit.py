@@ -1,3 +1,7 @@
+"""The audit log: who changed what and when, newest first, each change with the values before and
+after.
+"""
+
 import json
 from typing import Any, NamedTuple
 

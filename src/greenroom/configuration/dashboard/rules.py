@@ -1,3 +1,7 @@
+"""Bypass rules of a room: their order, a form with conditions as rows, and a request to try them
+with.
+"""
+
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,3 +1,5 @@
+"""Dry run: what this room would do with an expected crowd, under its own limits and under others."""
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,3 +1,7 @@
+"""What is wrong with the configuration, and how the processes, the store and the data centers are
+doing.
+"""
+
 from typing import NamedTuple
 
 import structlog

@@ -1,3 +1,5 @@
+"""The table of rooms, and making, changing and removing one."""
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple

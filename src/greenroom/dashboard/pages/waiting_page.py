@@ -1,3 +1,7 @@
+"""The waiting page of a room: its theme, messages and template, and previews of it in every state
+before it is saved.
+"""
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

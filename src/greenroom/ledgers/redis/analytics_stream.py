@@ -1,3 +1,7 @@
+"""Analytics of many processes in the global Redis: a stream per data center, and the lease of the
+process that empties them.
+"""
+
 import contextlib
 from collections.abc import Sequence
 from typing import Any

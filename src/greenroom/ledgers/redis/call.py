@@ -1,3 +1,5 @@
+"""Calls functions of a library in Redis, loading the library where it is missing."""
+
 from collections.abc import Sequence
 from typing import Any, cast
 

@@ -1,3 +1,7 @@
+"""The leader lease in the global Redis: reports are submitted there, one leader answers, and its
+state outlives it.
+"""
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

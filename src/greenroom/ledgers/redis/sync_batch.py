@@ -1,3 +1,5 @@
+"""Reports and answers of a ledger in Redis, to and from `admission.messages.sync`."""
+
 from collections.abc import Iterator
 from struct import Struct
 from typing import Any

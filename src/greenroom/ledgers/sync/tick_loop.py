@@ -1,3 +1,5 @@
+"""Lets time pass in a process's in-memory ledgers."""
+
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol

@@ -1,3 +1,7 @@
+"""The editor of the public status pages: title, address, and which rooms and health checks a page
+shows, with a preview.
+"""
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,3 +1,5 @@
+"""The channels of webhooks. A row of CHANNELS has hosts, a format, and what counts as delivered."""
+
 from greenroom.alerts.rules.channels.table import (
     CHANNELS,
     GENERIC,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import Held
 from greenroom.pages import compile_page
-from greenroom.pages.accept_language import HEADER_MAX, asked_for
+from greenroom.pages.accept_headers import HEADER_MAX, asked_for
 
 HELD = Held(
     now_ms=1_000_000,

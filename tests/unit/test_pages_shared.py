@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Held
 from greenroom.pages import compile_page
-from greenroom.pages.accept_encoding import takes_gzip
+from greenroom.pages.accept_headers import takes_gzip
 from greenroom.pages.builtin import SHARED, BuiltIn, view_of
 from greenroom.pages.language import FALLBACK, language
 

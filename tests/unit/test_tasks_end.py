@@ -2,7 +2,7 @@
 
 import asyncio
 
-from greenroom.ledgers.sync.ending import ended
+from greenroom.ledgers.sync.leader_loop import ended
 
 
 async def deaf(deafness: list[int]) -> None:

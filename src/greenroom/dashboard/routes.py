@@ -7,7 +7,6 @@ from greenroom.alerts import dashboard as alerts
 from greenroom.analytics import dashboard as analytics
 from greenroom.configuration import dashboard as configuration
 from greenroom.dashboard.pages import (
-    about,
     documentation,
     dry_run,
     keys,
@@ -45,6 +44,5 @@ ROUTES = (
     *transfer.PAGES,
     *keys.PAGES,
     *documentation.PAGES,
-    *about.PAGES,
 )
 """Literal segments before values of the path."""

@@ -5,6 +5,7 @@ from functools import lru_cache
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Held
 from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
@@ -81,51 +82,60 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     taken for the real thing. `body`: of a form that may be kept, None where it was not read to its
     end.
     """
-    held, page, status = hold.held, hold.page, hold.status
+    answer = _rendered(hold, arrival, body)
+    if cors and hold.page.cors_origins:
+        answer = with_cors(answer, hold.page.cors_origins, arrival)
     if hold.applied:
-        answer = render(replace(hold, applied=b""), arrival, body, cors=cors)
-        return replace(answer, headers=answer.headers.plus((b"Preference-Applied", hold.applied)))
-    if page.cors_origins and cors:
-        return with_cors(render(hold, arrival, body, cors=False), page.cors_origins, arrival)
+        applied = answer.headers.plus((b"Preference-Applied", hold.applied))
+        return replace(answer, headers=applied)
+    return answer
+
+
+def _rendered(hold: Hold, arrival: Arrival, body: bytes | None) -> Answer:
+    held, page = hold.held, hold.page
     header = arrival.header if arrival.facts is None else arrival.facts.get
     if page.follows:
         page = page.speaking(header(b"accept-language"))
     update = header(UPDATE_HEADER)
     if update is not None and held is not None:
-        return Answer(
-            200,
-            _held_headers(page.json_headers, held.next_try_s, 200),
-            page.update(held, update),
-            hold.set_cookie,
-        )
+        headers = _held_headers(page.json_headers, held.next_try_s, 200)
+        return Answer(200, headers, page.update(held, update), hold.set_cookie)
     signs = arrival.signs or signs_in(arrival)
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
-    if not hold.uniform and (
-        signs.crawler or (not (in_json or signs.document) and is_data(arrival))
-    ):
-        status = (
-            503  # a success would put the waiting page into the index in the place of the real one
-        )
+    status = _status(hold, arrival, signs, in_json)
     if in_json:
         headers, shows = page.json_headers, page.json(held)
     elif arrival.method == "POST" and sent_by_form(arrival):
-        form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
-        headers, shows, kept = page.after_form(held, form)
-        if kept:
-            return Answer(
-                status,
-                headers if status == 200 else _patient(headers, held.next_try_s),
-                shows,
-                hold.set_cookie,
-            )
+        return _after_form(hold, held, page, arrival, body, status)
     elif hold.shown is not None:
         headers, shows = _shown_to_all(hold.shown, page, held, header(b"accept-encoding"), status)
         return Answer(status, headers, shows, hold.set_cookie)
     else:
         headers, shows = page.shown(held, header(b"accept-encoding"))
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
+
+
+def _status(hold: Hold, arrival: Arrival, signs: HeaderSigns, in_json: bool) -> int:
+    if hold.uniform:
+        return hold.status
+    if signs.crawler:  # a success would put the waiting page into the index
+        return 503
+    is_page = in_json or signs.document
+    return hold.status if is_page or not is_data(arrival) else 503
+
+
+def _after_form(
+    hold: Hold, held: Held, page: Page, arrival: Arrival, body: bytes | None, status: int
+) -> Answer:
+    form = form_of(arrival, body) if body is not None and may_keep_form(arrival) else None
+    headers, shows, kept = page.after_form(held, form)
+    if not kept:
+        headers = _held_headers(headers, held.next_try_s, status)
+    elif status != 200:  # a kept form has no Refresh: that would be a GET and lose it
+        headers = _patient(headers, held.next_try_s)
+    return Answer(status, headers, shows, hold.set_cookie)
 
 
 def _shown_to_all(

@@ -1,8 +1,13 @@
 """Guarded requests to addresses that others wrote down: webhooks, probes, icons."""
 
-from greenroom.outbound.exchange import OutboundAnswer, Request, RequestLimits, exchange
+from greenroom.outbound.exchange import (
+    OutboundAnswer,
+    Request,
+    RequestLimits,
+    exchange,
+    fetch_picture,
+)
 from greenroom.outbound.guard import Guard, GuardedBackend, Resolve, resolve_by_system, tls_context
-from greenroom.outbound.picture import fetch_picture
 from greenroom.outbound.policy import (
     OutboundFailed,
     OutboundPolicy,

@@ -1,6 +1,7 @@
 """One guarded HTTP request, bounded in size and time, with redirects only where allowed."""
 
 import asyncio
+import base64
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,8 @@ from greenroom.outbound.guard import Guard, GuardedBackend, reason_of, tls_conte
 from greenroom.outbound.policy import OutboundFailed, OutboundTarget, is_outside, read_target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml")
+PICTURE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +158,23 @@ def _redirected(
 @cache
 def _tls() -> ssl.SSLContext:
     return tls_context()
+
+
+async def fetch_picture(guard: Guard, url: str, bytes_max: int) -> str:
+    """A picture of an operator, once, when it is configured: as a `data:` URL. Raises OutboundRefused, or OutboundFailed without a picture of at most
+    `bytes_max`.
+    """
+    limits = RequestLimits(total_s=PICTURE_S, body_max=bytes_max, redirects=3)
+    answer = await exchange(
+        guard, Request("GET", url, (("Accept", ", ".join(PICTURE_TYPES)),)), limits
+    )
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if answer.status != 200:
+        raise OutboundFailed(f"was answered with status {answer.status}")
+    if kind not in PICTURE_TYPES:
+        raise OutboundFailed(
+            f"is {kind[:60] or 'of no type'}, not one of {', '.join(PICTURE_TYPES)}"
+        )
+    if answer.truncated:
+        raise OutboundFailed(f"has more than {bytes_max} bytes")
+    return f"data:{kind};base64,{base64.b64encode(answer.body).decode()}"

@@ -1,6 +1,6 @@
 """The waiting page: what a held visitor sees, as HTML and as JSON."""
 
-from greenroom.pages.accept_language import asked_for
+from greenroom.pages.accept_headers import asked_for
 from greenroom.pages.page import (
     BUILT_IN_HEADERS,
     CUSTOM_HEADERS,

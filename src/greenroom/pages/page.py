@@ -8,8 +8,7 @@ from greenroom.admission.decide import LINE_TABLE_QUERY
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
-from greenroom.pages.accept_encoding import takes_gzip
-from greenroom.pages.accept_language import HEADER_MAX, HEADERS_REMEMBERED, asked_for
+from greenroom.pages.accept_headers import HEADER_MAX, HEADERS_REMEMBERED, asked_for, takes_gzip
 from greenroom.pages.brand import NO_BRAND, Brand, brand_of
 from greenroom.pages.builtin import (
     CONTENT_SECURITY_POLICY,

@@ -16,7 +16,6 @@ from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
 from greenroom.proxies.askers import Asker
-from greenroom.proxies.auth_request import PAGE_PATH
 from greenroom.proxies.dialect import (
     VERDICT,
     Asked,
@@ -25,7 +24,7 @@ from greenroom.proxies.dialect import (
     forwarded_as_sent,
     held_answer,
 )
-from greenroom.proxies.table import SPOE_PAGE_PATH, dialect_of
+from greenroom.proxies.table import NGINX_PAGE_PATH, SPOE_PAGE_PATH, dialect_of
 from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.request.canonical import Refusal
 
@@ -38,7 +37,7 @@ _PLAIN = AnswerHeaders(
     (b"X-Robots-Tag", b"noindex"),
 )
 _NO_BODY = AnswerHeaders((b"Cache-Control", b"no-store"))
-_PAGE_TARGETS = frozenset((PAGE_PATH.encode(), SPOE_PAGE_PATH.encode()))
+_PAGE_TARGETS = frozenset((NGINX_PAGE_PATH.encode(), SPOE_PAGE_PATH.encode()))
 _NO_PROXY = Refusal(403, "only the addresses in trusted_proxies may ask here")
 _NO_DIALECT = Refusal(404, "there is no way of asking at this path")
 

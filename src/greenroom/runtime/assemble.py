@@ -35,8 +35,8 @@ from greenroom.model.clock import Clock
 from greenroom.model.room import Room
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.rules import Lookups
-from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
+from greenroom.runtime.loops import OnError
 
 log = structlog.get_logger(__name__)
 

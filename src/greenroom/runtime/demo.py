@@ -24,10 +24,10 @@ from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.room import Room
 from greenroom.runtime.analytics import open_keeper
-from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.logs import set_up_logs
+from greenroom.runtime.loops import Say
 from greenroom.runtime.process import Process
 from greenroom.runtime.serve import run_in_loop
 from greenroom.settings.process import SOCKET_FILE, Address, AnalyticsRetention, Server

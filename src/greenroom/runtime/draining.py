@@ -1,8 +1,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from greenroom.runtime.callbacks import Say
 from greenroom.runtime.front_ends import FrontEnd, drain_all
+from greenroom.runtime.loops import Say
 
 
 async def drain(

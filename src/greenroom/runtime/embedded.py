@@ -37,10 +37,10 @@ from greenroom.proxies.dialect import forwarded_as_sent
 from greenroom.proxies.service import refusal_answer
 from greenroom.request.canonical import Refusal
 from greenroom.runtime import assemble
-from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.front_ends import Progress, arrival_limits
 from greenroom.runtime.logs import ErrorLog, leave_logs_to_logging
+from greenroom.runtime.loops import OnError
 from greenroom.runtime.parts import EMBEDDED
 from greenroom.runtime.process import Process
 

@@ -24,9 +24,9 @@ from greenroom.proxies.spoe.questions import SpoeQuestions
 from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
-from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.first_byte import ProtocolsByFirstByte
+from greenroom.runtime.loops import OnError
 from greenroom.runtime.parts import Listeners
 from greenroom.settings.limits import Limits
 

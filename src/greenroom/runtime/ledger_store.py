@@ -26,7 +26,7 @@ from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.entropy import Entropy
-from greenroom.runtime.work_pieces import WorkPieces
+from greenroom.runtime.loops import WorkPieces
 
 JOURNAL_LEAST_BYTES = 1 << 20
 """Read in milliseconds."""

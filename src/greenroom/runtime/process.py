@@ -36,7 +36,6 @@ from greenroom.decision.explain import Explanation
 from greenroom.decision.lost_tickets import LostTickets, probable_cause
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
-from greenroom.decision.timekeeper import keep_time
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.gateway.counts import Counts
 from greenroom.keys.ticket_keys import KeyRing
@@ -49,7 +48,6 @@ from greenroom.model.visit import Arrival
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
-from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.dashboard import (
@@ -73,7 +71,7 @@ from greenroom.runtime.front_ends import (
 from greenroom.runtime.health import Layers, ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
-from greenroom.runtime.loops import beside
+from greenroom.runtime.loops import Say, beside, keep_time
 from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.published_listeners import PublishedListeners

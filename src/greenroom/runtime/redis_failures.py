@@ -16,7 +16,7 @@ from redis.exceptions import (
 
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.redis.wire import Unreachable
-from greenroom.runtime.callbacks import OnError
+from greenroom.runtime.loops import OnError
 
 AGAIN_S = 60.0
 

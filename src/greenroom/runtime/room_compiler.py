@@ -32,9 +32,8 @@ from greenroom.rules import (
     compile_lists,
     rule_problems,
 )
-from greenroom.runtime.callbacks import OnError
 from greenroom.runtime.ledger_store import OpenRoom
-from greenroom.runtime.work_pieces import WorkPieces
+from greenroom.runtime.loops import OnError, WorkPieces
 
 SEARCH_ENGINES = (
     Rule(id="search_engine_crawler_bypass", expression=f'cf.verified_bot_category == "{SEARCH}"'),

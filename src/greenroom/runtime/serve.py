@@ -11,10 +11,10 @@ from greenroom.keys.ticket_keys import (
     KEY_OVERLAP_MS,
     KeyRing,
 )
-from greenroom.runtime.callbacks import Say
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
+from greenroom.runtime.loops import Say
 from greenroom.runtime.parts import EVERYTHING, ProcessParts
 from greenroom.runtime.process import Process
 

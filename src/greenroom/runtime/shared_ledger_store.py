@@ -25,8 +25,8 @@ from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
 from greenroom.runtime.data_center_membership import DataCenterMembership
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
+from greenroom.runtime.loops import WorkPieces
 from greenroom.runtime.redis_failures import RedisFailures, cause_of
-from greenroom.runtime.work_pieces import WorkPieces
 
 LOOK_S = 1.0
 """Reading a room costs Redis 20 us."""

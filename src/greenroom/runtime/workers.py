@@ -21,10 +21,10 @@ from types import FrameType
 
 from greenroom.config.config import Config
 from greenroom.gateway.server import BACKLOG
-from greenroom.runtime.callbacks import Say
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
+from greenroom.runtime.loops import Say
 from greenroom.runtime.parts import HANDOVER_S
 from greenroom.settings.process import Address
 

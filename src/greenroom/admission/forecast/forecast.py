@@ -26,7 +26,6 @@ from math import exp, log1p
 
 import msgspec
 
-from greenroom.admission.forecast.drift import AFTER_MS as DRIFT_AFTER_MS
 from greenroom.admission.forecast.drift import OLDEST_MS as DRIFT_OLDEST_MS
 from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.endings import Endings
@@ -43,6 +42,7 @@ from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomer
 from greenroom.admission.forecast.patience import STRAY_S, UNSEEN_S, Patience
 from greenroom.admission.forecast.reuse import Reuse
 from greenroom.admission.forecast.track import AFTER_MS, Track
+from greenroom.admission.forecast.track import AFTER_MS as DRIFT_AFTER_MS
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.messages.wait_table import (

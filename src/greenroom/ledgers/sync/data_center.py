@@ -22,8 +22,7 @@ from greenroom.ledgers.coordination import (
     SyncLock,
 )
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
-from greenroom.ledgers.sync.ending import ended
-from greenroom.ledgers.sync.leader_loop import LeaderLoop
+from greenroom.ledgers.sync.leader_loop import LeaderLoop, ended
 from greenroom.model.room import Room
 
 LOCK_RETRY_S = 0.5

@@ -5,19 +5,20 @@ written.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry, LostUnits
-from greenroom.ledgers.sync.ending import ended
 from greenroom.model.room import Room
 
 WAIT_S = 0.5
 """Four times before it ends."""
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
+CANCEL_AGAIN_S = 0.2
 WORK_MS = 5
 """So that visitors are served in between."""
 
@@ -173,3 +174,15 @@ class LeaderLoop:
         registry.written()
         self.answers += len(answers)
         return True
+
+
+async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancels until all have ended: a client library cancelled at the wrong moment may report an
+    error of its own instead. Not for tasks with work at their end.
+    """
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,3 +1,5 @@
+"""What a browser accepts: languages of the page, and compression."""
+
 import re
 from functools import lru_cache
 
@@ -7,6 +9,9 @@ HEADER_MAX = 256
 
 HEADERS_REMEMBERED = 2_048
 """About 1 MB."""
+
+ENCODINGS_REMEMBERED = 1_024
+"""Half a megabyte."""
 
 ASKED_MAX = 16
 
@@ -18,6 +23,11 @@ KNOWN_AS = {
 
 _ITEM = re.compile(
     r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?"
+)
+
+_GZIP = re.compile(
+    rb"(?:\A|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=([01](?:\.[0-9]{0,3})?)[ \t]*)?(?:,|\Z)",
+    re.IGNORECASE,
 )
 
 
@@ -52,3 +62,14 @@ def _spoken(asked: str) -> str:
 def _ours() -> dict[str, str]:
     first = {tag.partition("-")[0].lower(): tag for tag in reversed(available())}
     return {**first, **{tag.lower(): tag for tag in available()}, **KNOWN_AS}
+
+
+def takes_gzip(header: bytes | None) -> bool:
+    """A `*` does not count: programs that never unpack anything send it."""
+    return header is not None and _named(header[:HEADER_MAX])
+
+
+@lru_cache(ENCODINGS_REMEMBERED)
+def _named(header: bytes) -> bool:
+    found = _GZIP.search(header)
+    return found is not None and float(found[1] or 1) > 0

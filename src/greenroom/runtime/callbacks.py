@@ -1,5 +1,0 @@
-from collections.abc import Callable
-
-OnError = Callable[[BaseException], None]
-
-Say = Callable[[str], None]

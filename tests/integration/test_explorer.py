@@ -23,7 +23,7 @@ def rig(tmp_path: Path) -> Iterator[DashboardRig]:
         queries = AnalyticsQueries(
             found.store, found.clock, {}, health_of(found.store, found.clock)
         )
-        found.app.parts.put(QUERIES, queries)
+        found.app.parts.put(QUERIES, queries.ask)
         yield found
 
 

@@ -90,7 +90,8 @@ class SignIn:
         clock = self._clock = config.clock
         self._oidc = oidc
         self._failures = StoredFailures(store, clock, "sign-in")
-        self.codes = CodeCheck(clock, StoredFailures(store, clock, "code", TRIES, TRIES_MS), self)
+        failures = StoredFailures(store, clock, "code", TRIES, TRIES_MS)
+        self.codes = CodeCheck(clock, failures, self.use_step, self.use_recovery)
 
     def make_link(self) -> str:
         return make_link(self._store, self._clock.now_ms())

@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 
@@ -60,17 +61,19 @@ def enrolment(session_secret: str, seed: str = "") -> Enrolment:
     )
 
 
-class UsesUp(Protocol):
-    def use_step(self, account: Account, step: int) -> bool: ...
-
-    def use_recovery(self, account: Account, hashed: str) -> bool: ...
-
-
 class CodeCheck:
-    def __init__(self, clock: Clock, failures: StoredFailures, uses: UsesUp) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        failures: StoredFailures,
+        use_step: Callable[[Account, int], bool],
+        use_recovery: Callable[[Account, str], bool],
+    ) -> None:
+        """`use_step` and `use_recovery` return whether the code had not been used before."""
         self._clock = clock
         self._failures = failures
-        self._uses = uses
+        self._use_step = use_step
+        self._use_recovery = use_recovery
 
     def check(self, account: Account, written: str, device: str = "") -> None:
         """Raises Refused when this code does not count now. `device`: known from an earlier
@@ -86,11 +89,7 @@ class CodeCheck:
         code = re.sub(r"[\s-]", "", written[:100]).lower()
         hashed = recovery_hash(code)
         if hashed in account.recovery_sha256:
-            return (
-                ""
-                if self._uses.use_recovery(account, hashed)
-                else "this recovery code has been used"
-            )
+            return "" if self._use_recovery(account, hashed) else "this recovery code has been used"
         if is_sealed(account.totp_secret):
             _log.error(
                 "two_step_secret_lost", account=account.name, key=key_of_sealed(account.totp_secret)
@@ -101,7 +100,7 @@ class CodeCheck:
             return "wrong code: is the clock of the phone right?"
         return (
             ""
-            if self._uses.use_step(account, step)
+            if self._use_step(account, step)
             else "this code has been used: wait for the next one"
         )
 

@@ -172,7 +172,7 @@ def open_dashboard(
         )
 
     queries = (
-        AnalyticsQueries(store, clock, answers, running.health)
+        AnalyticsQueries(store, clock, answers, running.health).ask
         if answers or running.health
         else None
     )

@@ -28,7 +28,6 @@ from collections.abc import Mapping
 
 from greenroom.admission.lease import PermitSource
 from greenroom.admission.ledger import exchange
-from greenroom.admission.ledger.ending import end_all_sessions
 from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
 from greenroom.admission.ledger.newcomers import Newcomers
@@ -303,10 +302,17 @@ class Ledger(HeldVisitors):
         if room.sessions_ended_ms > self._told_ended_ms:
             self._told_ended_ms, self.all_ended_ms = room.sessions_ended_ms, now_ms
             self._ended_to_ms = max(self._ended_to_ms, now_ms - 1)
-            end_all_sessions(self, now_ms)
+            self._end_all_sessions(now_ms)
         if was_rejecting and not self._rejecting:
             self._opened_ms = now_ms
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
+
+    def _end_all_sessions(self, now_ms: int) -> None:
+        # ended ids are spent, and units are kept for CLOSING_MS: requests may use the origin that
+        # no ledger was asked about
+        ended = self.sessions.end_all(now_ms)
+        self.log.extend(pack(END, ticket_id, until_ms) for ticket_id, until_ms in ended)
+        self.lease.close(len(ended), now_ms)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
         """Gives new keys to those of these ids that are in line (a draw); all others keep their

@@ -1,16 +1,13 @@
 """What the pages of analytics ask."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.web.pages.parts import PagePart
 from greenroom.web.pages.person import Person
 
-
-class AsksAnalytics(Protocol):
-    def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
-        """Returns status and JSON; `variables` is JSON, or empty. Blocks."""
-
+AskAnalytics = Callable[[Person, str, str, str], tuple[int, bytes]]
+"""(person, query, variables, operation) -> status and JSON. `variables` is JSON, or empty. Blocks."""
 
 ANALYTICS_STORE = PagePart[AnalyticsStore]("analytics")
-QUERIES = PagePart[AsksAnalytics]("queries")
+QUERIES = PagePart[AskAnalytics]("queries")

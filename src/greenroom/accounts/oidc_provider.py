@@ -137,7 +137,7 @@ class OidcProvider:
         return oidc_person(self.settings, claims)
 
     async def leaving(self, back: str) -> str:
-        """Or empty."""
+        """The provider's sign-out URL, or empty."""
         known = await self._documents()
         endpoint = known.document.get("end_session_endpoint", "")
         if not endpoint:

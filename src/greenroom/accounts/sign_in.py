@@ -149,7 +149,7 @@ class SignIn:
     def with_code(
         self, known: Configuration, secret: str, code: str, browser: BrowserFacts
     ) -> SignedIn:
-        """Or a recovery code."""
+        """The code of the authenticator app, or a recovery code."""
         with self._attempt(_address(browser)):
             account = self._second_step(known, secret)
             device = digest(browser.device) if self._knows(account, browser.device) else ""

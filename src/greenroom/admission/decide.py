@@ -43,7 +43,7 @@ LEAVE_QUERY = "greenroom=leave"
 """The update header with this value, or without JavaScript a form with this query."""
 
 RECEIPT_QUERY = "greenroom=receipt"
-"""It works after admission as well."""
+"""A visitor saves the receipt for a draw with this query, after admission as well."""
 
 LINE_TABLE_QUERY = "greenroom=line"
 """This query and no other, so that shared caches keep one copy for a path."""
@@ -55,7 +55,7 @@ time.
 
 ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
 WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
-"""They keep no cookies and give up on an error."""
+"""Crawlers and certificate authorities keep no cookies and give up on an error."""
 
 WELL_KNOWN_RULE = Rule(
     id="pass_well_known",
@@ -116,7 +116,7 @@ class Covered(Protocol):
 
     @property
     def holds_nobody(self) -> bool:
-        """Then what cannot show a page need not be held."""
+        """What cannot show a page need not be held in such a room."""
 
     @property
     def bypass(self) -> Callable[[Arrival, int], Rule | None] | None: ...

@@ -14,7 +14,7 @@ BATCHES_PER_S = 4.5
 BURST_MS = 500
 """A permit request need not wait because a batch has just gone."""
 ANSWER_MS = 2_000
-"""Later counts as lost."""
+"""A later answer counts as lost."""
 BORROW_MS = 1_000
 PACE_MS = 2_000
 

@@ -29,7 +29,7 @@ class Wheel(Generic[Item]):
             cell.append(item)
 
     def due(self, now_ms: int, limit: int) -> list[Item]:
-        """Whose cell has wholly passed."""
+        """Things whose cell has wholly passed."""
         edge = now_ms >> CELL_BITS
         found: list[Item] = []
         while self._order and self._order[0] < edge and len(found) < limit:

@@ -26,7 +26,7 @@ COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """It may be on a private address."""
+    """The operator's own mail server, which may be on a private address."""
 
     host: str
     port: int = 587

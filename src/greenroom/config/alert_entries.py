@@ -165,7 +165,7 @@ def _entries(
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
-    """Also of entries with something else wrong: one mistake is one problem."""
+    """Includes entries with something else wrong: one mistake is one problem."""
     listed = raw.get(section, [])
     return (
         {str(table.get("name")) for table in listed if isinstance(table, dict)}

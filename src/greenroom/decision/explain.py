@@ -268,7 +268,7 @@ def _rules_alike(
 def _rules(
     rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
 ) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Also after the first match; and the first match."""
+    """Each rule with its result, also after the first match; and the first match."""
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
     for rule in rules:

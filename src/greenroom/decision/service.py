@@ -110,7 +110,7 @@ class DecisionService:
         self.table = table
         self._holding.forget()
         self.own_cookies = table.own_cookies
-        """They never reach an origin."""
+        """Ticket cookies never reach an origin."""
 
     def receive(self, arrival: Arrival, done: Done) -> None:
         """Calls `done` exactly once, now or later. Never raises."""

@@ -59,7 +59,7 @@ class Timetable:
         return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int, most: int) -> list[DueCheck]:
-        """They count as running from here on."""
+        """Due checks, in order; they count as running from here on."""
         found: list[DueCheck] = []
         while len(found) < most and (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             _, key, generation = heapq.heappop(self._heap)

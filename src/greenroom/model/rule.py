@@ -89,7 +89,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """Its id is the room's."""
+    """One room's rules; the id is the room's."""
 
     id: str = spec("the room's id", "", read_only=True)
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)

@@ -66,7 +66,7 @@ FORM_GOES_BEFORE = b"<p id=label"
 SHARED = frozenset(view for view, layout in LAYOUTS.items() if not layout.hero and not layout.rows)
 
 UNPROVEN = frozenset(("placing", "paused", "prequeue", "shuffle"))
-"""Their page tests whether the browser keeps cookies."""
+"""The page of these views tests whether the browser keeps cookies."""
 
 ROWS = ("position", "ahead", "wait", "chance", "waiting", "change", "first")
 WORDS = ("title", "heading", "lead", "label", "next")

@@ -140,7 +140,7 @@ class Language:
         )
 
     def at_least(self, minutes: int) -> str:
-        """Also for an unknown estimate."""
+        """`at least 12 minutes`; for 0, as for an unknown estimate."""
         return (
             str(self._time["at_least"]).format(time=self.time(minutes))
             if 0 < minutes <= DAY

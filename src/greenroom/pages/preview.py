@@ -132,7 +132,7 @@ def in_theme(page: bytes, theme: str) -> bytes:
 
 
 def preview_policy(page: Page, shown: bytes) -> str:
-    """It names the style by its hash, which `in_theme` has changed."""
+    """The policy names the style by its hash, which `in_theme` has changed."""
     own = [] if page.custom else page.html_headers.pairs
     parts = [
         part.strip()

@@ -181,7 +181,7 @@ def shows_page(arrival: Arrival) -> bool:
 
 
 def is_data(arrival: Arrival) -> bool:
-    """It would take a page with 200 for the file."""
+    """A program that requests a file would take a page with 200 for it."""
     path = arrival.path
     return (
         path.startswith("/.well-known/") or ("." in path and _extension(path) in DATA)

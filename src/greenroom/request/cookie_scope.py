@@ -58,7 +58,7 @@ def cookie_scope(routes: tuple[Route, ...], case_insensitive: bool = False) -> C
 
 
 def crosses_sites(room: Room, https: bool) -> bool:
-    """Then it comes with forms of other sites too. `https`: the visitor's scheme."""
+    """A SameSite=None ticket comes with forms of other sites too. `https`: the visitor's scheme."""
     wanted = room.cookie_attributes
     return wanted.samesite == "none" or (
         wanted.samesite == "auto" and https and wanted.secure != "never"

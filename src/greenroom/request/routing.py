@@ -92,7 +92,7 @@ def route_prefix(path: str) -> str:
 
 
 def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Such a route protects nothing. Without what `model.room.room_problems` reports."""
+    """Paths that no request can have protect nothing. Leaves out what `room_problems` reports."""
     routes = values.get("additional_routes")
     paths = [(f"{pointer}path", values.get("path"))]
     if isinstance(routes, (tuple, list)):

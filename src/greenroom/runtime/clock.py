@@ -58,7 +58,7 @@ class ClockWatch:
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Repeated only when the difference has changed by as much."""
+        """Logs again only when the difference has changed by as much."""
         ahead_ms = ahead_of_wall_ms(self._now_ms())
         if abs(ahead_ms - self._told_ms) < DIFFERS_MS and (
             not self._told_ms or abs(ahead_ms) >= DIFFERS_MS

@@ -229,7 +229,7 @@ class LocalLedgerStore:
                 ledgers.journal.close()
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, LocalRoom]) -> None:
-        """Those of the other rooms wait on the disk for their return."""
+        """Ledgers of other rooms wait on the disk for their return."""
         for room_id, ledgers in self.open.items():
             if prepared.get(room_id) is not ledgers:
                 ledgers.journal.close()

@@ -54,7 +54,7 @@ def bind(
 
 
 def bound(listener: socket.socket) -> Address:
-    """Also when port 0 was asked for."""
+    """The real address, also when port 0 was asked for."""
     if listener.family == socket.AF_UNIX:
         return Address("", 0, listener.getsockname())
     host, port = listener.getsockname()[:2]

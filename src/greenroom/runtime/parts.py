@@ -36,7 +36,7 @@ class Listeners(NamedTuple):
     decide: socket.socket | None
 
     def address(self, name: str, written: Address) -> Address:
-        """Also for port 0; `written` when there is no such listener."""
+        """The real address, also for port 0; `written` when there is no such listener."""
         listener: socket.socket | None = getattr(self, name)
         return bound(listener) if listener else written
 

@@ -60,7 +60,7 @@ class PublishedListeners:
         return self.everywhere()
 
     def publish(self) -> None:
-        """And removes those of killed processes."""
+        """Renews this process's listeners, and removes those of killed processes."""
         now_ms = self._now_ms()
         found = {row.secret_sha256: row for row in self._rows.rows(LISTENERS)}
         if self._id in found:
@@ -119,7 +119,7 @@ class PublishedListeners:
 
 
 def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Here "every address" would mean this machine's. Omits files."""
+    """Replaces "every address" by the machine's: here it would mean this machine's. Omits files."""
     for text, port in places:
         address = read_address(text)
         if address is None:

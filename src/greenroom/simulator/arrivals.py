@@ -102,7 +102,7 @@ ArrivalRow = tuple[float, int, int]
 def from_rows(
     draw: RandomDraw, rows: Sequence[ArrivalRow], last_s: float, centers: int
 ) -> list[tuple[int, int]]:
-    """Those of the last row over `last_s` seconds."""
+    """Visitors of the last row are spread over `last_s` seconds."""
     part = shares(draw, centers)
     sums = [sum(part[: place + 1]) for place in range(centers)]
     moments = sorted({second for second, _, _ in rows})

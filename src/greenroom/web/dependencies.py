@@ -74,7 +74,7 @@ Editor = Annotated[Caller, Depends(May("edit"))]
 
 
 def credentials_of(request: Request) -> Credentials | Refused:
-    """Or the older pair of e-mail and key."""
+    """A bearer token, or the older pair of e-mail and key."""
     authorization = request.headers.get("authorization")
     key, email = request.headers.get("x-auth-key"), request.headers.get("x-auth-email")
     if authorization is not None:

@@ -93,7 +93,7 @@ class QueryParameter:
         self._item = _bare(get_args(_bare(self.kind))[0]) if self.many else _bare(self.kind)
 
     def value(self, request: Request, faults: list[ApiFault]) -> Any:
-        """Or the default; adds a wrong value to the faults."""
+        """The request's value or the default; adds a wrong value to the faults."""
         sent = request.query_params.getlist(self.name)
         if not sent:
             if self.default is inspect.Parameter.empty:

@@ -19,7 +19,7 @@ from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
-"""The rest can go where a crowd appears."""
+"""Share of the free permits leased ahead; the rest can go where a crowd appears."""
 DISCONNECTED_SHARE = 0.95
 DISCONNECTED_FREE_SHARE = 0.05
 """A data center that is cut off may repeat nearly its last minute's admissions, or this share of

@@ -208,7 +208,7 @@ class DataCenter:
         disconnected_rates.append((number, disconnected_rate))
 
     def confirm_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
-        """Rates of earlier answers no longer are."""
+        """The rate of this answer is in force there; those of earlier answers no longer are."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[0][0] <= number:
             disconnected_rates.popleft()

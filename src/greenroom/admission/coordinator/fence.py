@@ -35,7 +35,7 @@ class FencesInForce:
             fences.append((number, fence_ms))
 
     def confirm(self, number: int, fence_ms: int) -> None:
-        """Fences of earlier answers no longer are."""
+        """The fence of this answer is in force there; those of earlier answers no longer are."""
         fences, fence_ms = self._fences, fence_ms or NEVER_MS
         while fences and fences[0][0] <= number:
             fences.popleft()

@@ -176,7 +176,7 @@ class Endings:
         return shares
 
     def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
-        """Those of unknown age are assumed to be like the others."""
+        """Sessions in each step of life; those of unknown age are assumed to be like the others."""
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
         for where in sessions:

@@ -66,7 +66,7 @@ BELIEVED_ENDS = 10
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 MARGIN = 1.5
-"""Some join before the next forecast."""
+"""Played forward until this times those waiting are in: some join before the next forecast."""
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
 """A tenth more people wait a tenth longer."""
@@ -454,5 +454,5 @@ def table(
 
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
-    """Some of those ahead give up, or have, unseen."""
+    """Places freed per admitted visitor: some of those ahead give up, or have, unseen."""
     return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))

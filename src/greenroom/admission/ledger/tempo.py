@@ -10,7 +10,7 @@ SLOTS_MAX = 120
 ENOUGH = 30
 """The figure is then good to about a fifth."""
 BELIEVED = 5
-"""With fewer the figure could be off by half."""
+"""With fewer admissions the figure could be off by half."""
 BELIEVED_MS = 60_000
 """Permits come in lumps, and the sliding minute repeats its lumps."""
 

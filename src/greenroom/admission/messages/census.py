@@ -45,7 +45,7 @@ class Census:
     def __init__(self) -> None:
         self.joined = 0
         self.lost = 0
-        """Less those taken again: may fall."""
+        """Places given up, less those taken again: may fall."""
         self.strays = 0
         """Of the lost ones, those that never tried again after joining."""
         self.front_s = 0

@@ -29,7 +29,7 @@ class PendingTransfers:
     arrivals: deque[tuple[bytes, int]] = field(default_factory=deque)
     """(id, last renewal) booked to it and not known to be taken over."""
     wanted: dict[bytes, str] = field(default_factory=dict)
-    """Its sessions whose visitors are elsewhere."""
+    """Sessions there whose visitors are elsewhere."""
     claims: dict[bytes, str] = field(default_factory=dict)
     """id -> the data center that was asked."""
     denied: set[bytes] = field(default_factory=set)

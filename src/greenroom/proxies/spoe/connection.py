@@ -64,7 +64,7 @@ class SpoeConnection(asyncio.Protocol):
     def __init__(self, agent: SpoeAgent) -> None:
         self.agent = agent
         self.pending = 0
-        """Those answered at once are never counted."""
+        """Questions answered at once are never counted."""
         self._buffer = b""
         self._frame_max = 0  # until HELLO
         self._answers: list[bytes] = []

@@ -93,7 +93,7 @@ class SpoeFrame:
 
 
 def number(data: bytes, at: int) -> tuple[int, int]:
-    """And where it ends. Raises BadFrame."""
+    """A number and where it ends. Raises BadFrame."""
     try:
         value = data[at]
         if value < 240:
@@ -110,7 +110,7 @@ def number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def string(data: bytes, at: int) -> tuple[bytes, int]:
-    """And where it ends. Raises BadFrame."""
+    """A string and where it ends. Raises BadFrame."""
     length, at = (data[at], at + 1) if at < len(data) and data[at] < 240 else number(data, at)
     end = at + length
     if end > len(data):
@@ -119,7 +119,7 @@ def string(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def value(data: bytes, at: int) -> tuple[SpoeValue, int]:
-    """And where it ends. Raises BadFrame."""
+    """A value and where it ends. Raises BadFrame."""
     if at >= len(data):
         raise BadFrame(INVALID, "a value is missing")
     kind = data[at] & 0x0F

@@ -201,23 +201,10 @@ def decide_among(
     brought a genuine ticket, however old, so its bearer keeps cookies and may wait with any kind of
     request.
     """
-    room = covered.room
     if not (found or proven):
-        if (
-            arrival.method == "POST"
-            and comes_from_elsewhere(arrival)
-            and not covered.ticket_crosses_sites(arrival.scheme)
-        ):
-            return PROVISIONAL if room.provisional_sessions else PLACELESS, found
-        if covered.holds_nobody or not may_take_place(
-            arrival, room.json_response_enabled, bool(room.frame_ancestors)
-        ):
-            if room.cors_origins and is_preflight(
-                arrival, room.cors_origins
-            ):  # it may not take a place, and brings no cookie
-                return PREFLIGHT, found
-            if not covered.holds_nobody:
-                return PROVISIONAL if room.provisional_sessions else PLACELESS, found
+        question = _without_ticket(covered, arrival)
+        if question is not None:
+            return question, found
     if (
         covered.draw is not None
         and found
@@ -232,8 +219,29 @@ def decide_among(
     ticket = found[0][0]
     if ticket.accepted_ms:
         return VIEW, found
-    refresh_ms = min(ticket.refresh_ms, SOONEST_MS) if room.line_table else ticket.refresh_ms
+    calls_early = covered.room.line_table
+    refresh_ms = min(ticket.refresh_ms, SOONEST_MS) if calls_early else ticket.refresh_ms
     return PEEK if now_ms < ticket.checked_ms + refresh_ms - EARLY_TOLERANCE_MS else POLL, found
+
+
+def _without_ticket(covered: Covered, arrival: Arrival) -> ArrivalQuestion | None:
+    """None: the arrival may take a place, or nobody is held."""
+    room = covered.room
+    placeless = PROVISIONAL if room.provisional_sessions else PLACELESS
+    if (
+        arrival.method == "POST"
+        and comes_from_elsewhere(arrival)
+        and not covered.ticket_crosses_sites(arrival.scheme)
+    ):
+        return placeless
+    holds_nobody = covered.holds_nobody
+    if not holds_nobody and may_take_place(
+        arrival, room.json_response_enabled, bool(room.frame_ancestors)
+    ):
+        return None
+    if room.cors_origins and is_preflight(arrival, room.cors_origins):
+        return PREFLIGHT  # it may not take a place, and brings no cookie
+    return None if holds_nobody else placeless
 
 
 def is_head_of_page(room: Room, arrival: Arrival) -> bool:

@@ -149,42 +149,37 @@ def read_webhook(
         refuse_read_only(entry, "webhook")
     old = None if entry is None else entry.record
     values, faults = read_as(WEBHOOK, document, lambda values: record_problems(Webhook, values))
-    url = values.get("url")
+    url, channel = values.get("url"), values.get("channel")
     kept = old is not None and url == old.shown_url
     if isinstance(url, str) and not kept and not any(fault.pointer == "/url" for fault in faults):
         problem = _url_problem(url, view)
         faults += [ApiFault(Code.INVALID, f"url: {problem}", "/url")] if problem else []
-    channel = values.get("channel")
-    if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
-        faults.append(
-            ApiFault(
-                Code.INVALID, f"channel: must be one of {', '.join(CHANNELS)}", "/greenroom/channel"
-            )
-        )
+    faults += _channel_faults(channel)
     if old is None and len(known.webhooks) >= WEBHOOKS_MAX:
         faults.append(ApiFault(Code.TOO_MANY, f"there are {WEBHOOKS_MAX} webhooks already"))
     refuse_if(faults)
-    where = old.url if old is not None and kept else str(url)
-    row = (
-        CHANNELS[channel]
-        if channel
-        else CHANNELS[old.channel]
-        if old is not None and kept
-        else channel_of(where)
-    )
-    secret = values.get(
-        "secret",
-        old.secret if old is not None and (kept or _same_server(old.shown_url, where)) else "",
-    )
-    shown = shown_url(row, old.shown_url if old is not None and kept else where)
+    if old is not None and kept:
+        where, shown_as, otherwise = old.url, old.shown_url, CHANNELS[old.channel]
+    else:
+        where = shown_as = str(url)
+        otherwise = channel_of(where)
+    row = CHANNELS[channel] if channel else otherwise
+    keeps_secret = old is not None and (kept or _same_server(old.shown_url, where))
     named = {
         "name": values["name"],
         "url": where,
-        "secret": secret,
+        "secret": values.get("secret", old.secret if old is not None and keeps_secret else ""),
         "channel": row.name,
-        "shown_url": shown,
+        "shown_url": shown_url(row, shown_as),
     }
     return replace(old, **named) if old is not None else Webhook(id=new_id(), **named)
+
+
+def _channel_faults(channel: Any) -> list[ApiFault]:
+    if channel is None or (isinstance(channel, str) and channel in CHANNELS):
+        return []
+    reason = f"channel: must be one of {', '.join(CHANNELS)}"
+    return [ApiFault(Code.INVALID, reason, "/greenroom/channel")]
 
 
 def save(

@@ -159,8 +159,20 @@ def explain(
     )
     if plan is None or several:
         return told
+    known = ledgers.get(plan.room.id)
+    return _in_room(told, arrival, plan, lists, lookups, now_ms, known)
+
+
+def _in_room(
+    told: Explanation,
+    arrival: Arrival,
+    plan: RoomDefinition,
+    lists: Mapping[str, ListMembership],
+    lookups: Lookups,
+    now_ms: int,
+    known: Seats | None,
+) -> Explanation:
     room = plan.room
-    known = ledgers.get(room.id)
     now = replace(
         effective(room, plan.events, now_ms),
         origin_down=known is not None and known.held_for_origin,

@@ -124,26 +124,30 @@ def _group(pattern: str, at: int) -> tuple[str, int]:
     if not found:
         raise PatternRefused("unrecognized flag")
     on, minus, off, closing = found.groups()
-    for flag in on + (off or ""):
+    _check_flags(on, off or "", bool(minus), closing)
+    kept_on, kept_off = on, (off or "").replace("u", "")
+    flags = kept_on + (f"-{kept_off}" if kept_off else "")
+    if closing == ")":
+        return (f"(?{flags})" if flags else "(?:)"), found.end()
+    return f"(?{flags}:", found.end()
+
+
+def _check_flags(on: str, off: str, negated: bool, closing: str) -> None:
+    for flag in on + off:
         if flag not in "imsUu":
             reason = {
                 "x": "verbose mode (flag x) is not supported",
                 "R": "CRLF mode (flag R) is not supported",
             }
             raise PatternRefused(reason.get(flag, "unrecognized flag"))
-    if len(set(on + (off or ""))) != len(on + (off or "")):
+    if len(set(on + off)) != len(on + off):
         raise PatternRefused("duplicate flag")
-    if (minus and not off) or (not on and not minus and closing == ")"):
-        raise PatternRefused(
-            "dangling flag negation operator" if minus else "repetition operator missing expression"
-        )
+    if negated and not off:
+        raise PatternRefused("dangling flag negation operator")
+    if not on and not negated and closing == ")":
+        raise PatternRefused("repetition operator missing expression")
     if "u" in on:
         raise PatternRefused("Unicode not allowed here")
-    kept_on, kept_off = on, (off or "").replace("u", "")
-    flags = kept_on + (f"-{kept_off}" if kept_off else "")
-    if closing == ")":
-        return (f"(?{flags})" if flags else "(?:)"), found.end()
-    return f"(?{flags}:", found.end()
 
 
 _CLASSES = {

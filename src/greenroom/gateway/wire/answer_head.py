@@ -183,13 +183,17 @@ def _read(block: bytes) -> AnswerHead | None:
             _read_other(head, name, value)
     if connection:
         _read_connection(head, connection.lower())
+    _classify(head, code)
+    return head if codings is None or _read_codings(head, codings, modern) else None
+
+
+def _classify(head: AnswerHead, code: int) -> None:
     head.digit, head.directs = min(code // 100, 5), bool(head.caching or head.command)
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
         head.plain = code >= 200 and code not in NO_BODY
     if head.plain and not head.cookies:
         head.behind_ticket = b"\r\n" + _private(head) + head.length_line + b"\r\n"
-    return head if codings is None or _read_codings(head, codings, modern) else None
 
 
 def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:

@@ -66,24 +66,25 @@ class Link:
             self._hosts = [_address(one, port, problems) for one in hosts.split(",")]
         if kind == "sentinel":
             self._service = steps.pop(0) if steps else ""
-            problems += (
-                []
-                if self._service
-                else [
-                    "must name the service behind the Sentinels:"
-                    " redis+sentinel://host:26379/mymaster"
-                ]
-            )
-        if not kind and len(self._hosts) > 1:
-            problems.append("names several hosts: use redis+sentinel:// or redis+cluster://")
         database = str(steps[0] if steps else self._options.get("db", "0"))
-        if not database.isdigit() or (kind == "cluster" and int(database)):
-            problems.append("the database must be a number, and 0 in a cluster")
+        problems += self._problems(database)
         if problems:
             raise InvalidConfig([Problem(pointer, reason) for reason in problems])
         self._options["db"] = int(database)
         self._shown = f"{parts['scheme']}://{hosts}{path}"
         self._url = url
+
+    def _problems(self, database: str) -> list[str]:
+        found = []
+        if self._kind == "sentinel" and not self._service:
+            found.append(
+                "must name the service behind the Sentinels: redis+sentinel://host:26379/mymaster"
+            )
+        if not self._kind and len(self._hosts) > 1:
+            found.append("names several hosts: use redis+sentinel:// or redis+cluster://")
+        if not database.isdigit() or (self._kind == "cluster" and int(database)):
+            found.append("the database must be a number, and 0 in a cluster")
+        return found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Link) and self._url == other._url

@@ -34,7 +34,7 @@ def broken(trial: Trial) -> Callable[[Break], Break]:
 def extends_sessions_that_do_not_renew(patch: pytest.MonkeyPatch) -> None:
     def configure(original: Any, self: Ledger, room: Any, now_ms: int) -> None:
         original(self, room, now_ms)
-        self._renews = True
+        self.renews = True
 
     around(patch, Ledger, "configure", configure)
 

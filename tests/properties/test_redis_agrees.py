@@ -20,7 +20,15 @@ from hypothesis.stateful import (
 )
 from redis_flood import crowd_in_line, crowded_at_once
 from redis_twin import Twin
-from redis_twin_walks import flooded, flooded_for_seconds, moving, parting, trickling, walk
+from redis_twin_walks import (
+    flooded,
+    flooded_for_seconds,
+    moving,
+    parting,
+    searching,
+    trickling,
+    walk,
+)
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp
@@ -188,11 +196,18 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             index=st.integers(0, 30),
             age_ms=st.sampled_from((0, 1_000, 30_000, 61_000)),
             there=st.booleans(),
+            served=st.booleans(),
         )
-        def a_session_of_elsewhere_is_brought(self, index: int, age_ms: int, there: bool) -> None:
+        def a_session_of_elsewhere_is_brought(
+            self, index: int, age_ms: int, there: bool, served: bool
+        ) -> None:
             key = self.keys[index] if index < len(self.keys) else make_key(START_MS, index)
             self.twin.visit(
-                ticket_id(index), key, "there" if there else "here", self.twin.now_ms - age_ms
+                ticket_id(index),
+                key,
+                "there" if there else "here",
+                self.twin.now_ms - age_ms,
+                self.twin.now_ms - age_ms // 2 if served else None,
             )
 
         @precondition(lambda self: self.keys and not self.alone)
@@ -380,11 +395,26 @@ def test_they_agree_on_farewells(server: RedisServer) -> None:
 
 def test_they_agree_on_sessions_that_go_and_come(server: RedisServer) -> None:
     assert moving(server.client(), 1) == []
+    assert searching(server.client(), 1) == []
 
 
 MOVING_BREAKS = (
     (" and not (state.moving and call('ZSCORE', k.elsewhere, id))", ""),
     ("  call('SREM', k.unknown_told, id)\n", ""),
+    ("if over and now < served_ms + s.life_ms and renewed_ms", "if over and renewed_ms"),
+    (
+        "served_ms + s.life_ms and renewed_ms > state.all_ended_ms then",
+        "served_ms + s.life_ms then",
+    ),
+    ("{home = '', renewed_ms = served_ms", "{home = 'there', renewed_ms = served_ms"),
+    (
+        "if claim.denied or not connected() or now - claim.since_ms >= CUT_OFF_MS then",
+        "if false then",
+    ),
+    ("if claim.denied or not connected()", "if not connected()"),
+    ("+ SEARCHING, now", ", now"),
+    ("s.renews and now - renewed_ms or 0", "now - renewed_ms"),
+    ("if s.renews then claim.served_ms = now end", "claim.served_ms = now"),
 )
 
 
@@ -397,7 +427,7 @@ def test_a_library_that_moves_sessions_wrongly_is_found_out(
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
-        assert moving(client, 1) != []
+        assert moving(client, 1) + searching(client, 1) != []
     finally:
         client.function_load(TRIAL_LIBRARY.source, replace=True)
 

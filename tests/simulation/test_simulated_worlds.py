@@ -23,6 +23,7 @@ from small_worlds import (
 )
 
 from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.transfers import transfers
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.checks import verdict
 from greenroom.simulator.fairness import fairness
@@ -94,6 +95,21 @@ def test_sessions_follow_visitors_who_move_all_the_time(strong: bool) -> None:
     assert verdict(watch) == []
     assert report(world).over_active == 0
     assert report(world).lost_sessions <= 0.02 * given
+
+
+@pytest.mark.needs("patching")
+def test_who_moves_near_the_end_of_the_session_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = little(
+        room=room(80, 60),
+        behaviour=Behaviour(visit_s=120, page_gap_s=25, moving=0.5),
+        laws_every_s=10,
+    )
+    watch = watched(scenario)
+    assert verdict(watch) == []
+    assert watch.world.crowd.searched
+    assert watch.world.crowd.forgotten <= 2
+    monkeypatch.setattr(transfers, "_search", lambda *_: transfers.GONE)
+    assert watched(scenario).world.crowd.forgotten > 4
 
 
 def test_visitors_of_a_data_center_that_lost_its_books_stay_inside() -> None:

@@ -19,7 +19,7 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.methods import OVERTAKING_MS, QUEUEING_METHODS, QueueingMethod
 from greenroom.model.room import Room
-from greenroom.model.visit import Standing, make_key
+from greenroom.model.visit import Outcome, Standing, make_key
 
 ROUNDS = 400
 
@@ -282,23 +282,28 @@ class Astray:
             waiting[one] = make_key(local_ms, random_bits)
             outcome = ledger.arrive(one, local_ms, random_bits)
         if outcome.standing is Standing.ADMITTED:
-            del waiting[one]
-            self.inside[index][one] = outcome.expires_ms
-            self.entries.append(self.now_ms)
-            while self.now_ms - self.entries[0] > 60_000:
-                self.entries.popleft()
-            active = sum(
-                sum(1 for ends_ms in inside.values() if ends_ms > self._local(number))
-                for number, inside in enumerate(self.inside)
-            )
-            active += sum(1 for ends_ms in self.lost if ends_ms > self.now_ms)
-            self.admitted += 1
-            if (
-                active > self.room.total_active_users
-                or len(self.entries) > self.room.new_users_per_minute
-            ):
-                self.found.append(f"{active} active, {len(self.entries)} in the last minute")
+            self._entered(index, one, waiting.pop(one), outcome)
         ledger.log.clear()
+
+    def _entered(self, index: int, one: bytes, key: int, outcome: Outcome) -> None:
+        self.inside[index][one] = outcome.expires_ms
+        self.entries.append(self.now_ms)
+        while self.now_ms - self.entries[0] > 60_000:
+            self.entries.popleft()
+        active = self._active()
+        self.admitted += 1
+        if (
+            active > self.room.total_active_users
+            or len(self.entries) > self.room.new_users_per_minute
+        ):
+            self.found.append(f"{active} active, {len(self.entries)} in the last minute")
+
+    def _active(self) -> int:
+        active = sum(
+            sum(1 for ends_ms in inside.values() if ends_ms > self._local(number))
+            for number, inside in enumerate(self.inside)
+        )
+        return active + sum(1 for ends_ms in self.lost if ends_ms > self.now_ms)
 
     def _browse(self, index: int) -> None:
         inside = self.inside[index]

@@ -129,10 +129,13 @@ class Twin:
     def view(self, one: bytes) -> Outcome:
         return self._same("view", self.ledgers.view(one, self.now_ms), self._ask(VIEW, one, 0, 0))
 
-    def visit(self, one: bytes, key: int, home: str, renewed_ms: int) -> Outcome:
+    def visit(
+        self, one: bytes, key: int, home: str, renewed_ms: int, served_ms: int | None = None
+    ) -> Outcome:
+        served_ms = renewed_ms if served_ms is None else served_ms
         random_bits = self.random_bits.getrandbits(64)
-        pure = visit(self.ledgers, one, key, home, renewed_ms, self.now_ms, random_bits)
-        more = VISIT_MORE.pack(renewed_ms, home == HERE, len(home)) + home.encode()
+        pure = visit(self.ledgers, one, key, home, renewed_ms, served_ms, self.now_ms, random_bits)
+        more = VISIT_MORE.pack(renewed_ms, served_ms, home == HERE, len(home)) + home.encode()
         return self._same(
             "visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more)
         )

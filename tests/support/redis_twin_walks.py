@@ -10,7 +10,7 @@ from redis_twin import Twin
 
 from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.model.visit import Standing, make_key
+from greenroom.model.visit import Outcome, Standing, make_key
 
 HERE = "here"
 
@@ -155,6 +155,68 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
         twin.sync()
         twin.visit(one, key, HERE, admitted.renewed_ms)
         twin.advance(70_000)
+    return twin.found
+
+
+def searching(server: redis.Redis, seed: int) -> list[str]:
+    """Visitors whose tickets are over, and who were served on trust elsewhere since: in vain, cut
+    off, found, after the end of all sessions; and pages on trust with and without renewals.
+    """
+    twin = Twin(
+        server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there")
+    )
+    for _ in range(3):
+        twin.hear_from_there_alive(False)
+        twin.sync()
+        twin.advance(500)
+
+    def comes(number: int, served_s: int, renewed_s: int = 70) -> Outcome:
+        """Served on trust so many seconds ago."""
+        one, renewed_ms = ticket_id(number), twin.now_ms - 1000 * renewed_s
+        outcome = twin.visit(
+            one, make_key(START_MS, number), "there", renewed_ms, twin.now_ms - 1000 * served_s
+        )
+        twin.compare()
+        return outcome
+
+    def comes_with_its_session(given: int, number: int) -> None:
+        """`given`: sessions that came from there by then."""
+        twin._reports_there += 1
+        moves = MovesUp(given, ((ticket_id(number), HERE, 1_000),), twin.arrived_there, ())
+        up = SyncUp(
+            "there", 1, twin._reports_there, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0,
+            moves=moves,
+        )  # fmt: skip
+        twin.hear_from_there(up)
+        twin.sync()
+        twin.law(twin.view(ticket_id(number)).standing is Standing.ACTIVE, "a session is missing")
+
+    twin.law(comes(1, 61).standing is Standing.GONE, "a session is searched that must be over")
+    twin.law(comes(1, 60).searching, "no session is searched")
+    twin.sync()
+    twin.advance(1_000)
+    twin.law(comes(1, 61).standing is Standing.GONE, "searched for too long")
+    twin.law(comes(2, 5).searching, "no session is searched")
+    twin.sync()
+    twin.advance(500)
+    twin.law(comes(2, 5).standing is Standing.GONE, "a denied search goes on")
+    twin.law(comes(3, 5).searching, "no session is searched")
+    comes_with_its_session(1, 3)
+    twin.law(comes(4, 0, 30).refresh_ms == 30_000, "the time of a page on trust is not told")
+    twin.law(comes(5, 5).searching, "no session is searched")
+    for _ in range(10):
+        twin.advance(500)
+        twin.compare()
+    twin.law(comes(5, 5).standing is Standing.GONE, "a search goes on without contact")
+    twin.sync()
+    twin.end_all_sessions(0)
+    twin.law(comes(6, 5).standing is Standing.GONE, "a session is searched that was ended")
+    twin.advance(2_000)
+    twin.sync()
+    twin.configure(disable_session_renewal=True)
+    twin.law(comes(7, 0, 1).refresh_ms == 0, "a page on trust renews where nothing does")
+    twin.advance(500)
+    comes_with_its_session(2, 7)
     return twin.found
 
 

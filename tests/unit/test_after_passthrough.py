@@ -111,7 +111,7 @@ def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along() -
         assert here.arrive(ticket_id(number), now_ms, 0).standing is Standing.ADMITTED
     sync()
     for number in range(4):
-        visit(there, ticket_id(number), make_key(now_ms, number), "here", now_ms, now_ms, 0)
+        visit(there, ticket_id(number), make_key(now_ms, number), "here", now_ms, now_ms, now_ms, 0)
     sync()
     assert len(there.sessions.inside) == 4
     ledgers[0] = Ledger(

@@ -2,6 +2,7 @@
 and whose unit it is.
 """
 
+from dataclasses import replace
 from random import Random
 
 from admission_world import START_MS, small_room, ticket_id
@@ -71,10 +72,26 @@ class Two:
             assert problems(self.coordinator, [self.paris, self.oslo, rome]) == []
         assert ONE in rome.sessions.inside
 
-    def reach(self, ledger: Ledger, home: str = "paris", one: bytes = ONE) -> Outcome:
+    def served_late(self) -> int:
+        """Serves the visitor on trust in Oslo, shortly before the ticket is over, and lets its end
+        pass; returns when the page was served. The session is in Oslo by then.
+        """
+        self.pass_time(50_000)
+        served_ms = self.now_ms
+        assert self.reach(self.oslo).refresh_ms == served_ms - self.let_in_ms
+        self.pass_time(self.let_in_ms + self.paris.sessions.life_ms - self.now_ms + 500)
+        assert ONE in self.oslo.sessions.inside
+        return served_ms
+
+    def reach(
+        self, ledger: Ledger, home: str = "paris", one: bytes = ONE, served_ms: int = 0
+    ) -> Outcome:
+        """`served_ms`: the last page on trust that the ticket knows."""
         if one in ledger.sessions.inside:
             return ledger.view(one, self.now_ms)
-        return visit(ledger, one, KEY, home, self.let_in_ms, self.now_ms, self.bits(64))
+        renewed_ms = self.let_in_ms
+        served_ms = max(served_ms, renewed_ms)
+        return visit(ledger, one, KEY, home, renewed_ms, served_ms, self.now_ms, self.bits(64))
 
 
 def test_a_mover_is_served_on_trust_until_the_unit_has_come() -> None:
@@ -263,3 +280,78 @@ def test_a_session_that_comes_takes_back_that_it_was_not_there() -> None:
     after = two.oslo.report(two.now_ms).moves
     assert after is not None
     assert after.unknown == ()
+
+
+def test_a_session_is_searched_for_who_was_served_on_trust_before_the_ticket_was_over() -> None:
+    for home in (True, False):
+        two = Two()
+        two.coordinator.enlist(["paris", "oslo", "rome"], two.now_ms)
+        rome = Ledger(two.room, "rome", 1, two.now_ms)
+        two.sync(rome)
+        served_ms = two.served_late()
+        place = two.paris if home else rome
+        two.sync(rome)
+        assert two.reach(place).standing is Standing.GONE, "nothing was served on trust"
+        held = two.reach(place, served_ms=served_ms)
+        assert (held.standing, held.searching, held.position) == (Standing.WAITING, True, 1)
+        for _ in range(4):
+            for ledger in (place, two.oslo):
+                two.sync(ledger)
+        found = two.reach(place, served_ms=served_ms)
+        assert found.standing is Standing.ACTIVE
+        assert found.expires_ms >= served_ms + two.paris.sessions.life_ms
+        assert ONE not in two.oslo.sessions.inside
+
+
+def test_a_session_that_is_searched_in_vain_brings_no_place() -> None:
+    two = Two()
+    served_ms = two.served_late()
+    two.oslo.leave(ONE, two.now_ms)
+    assert two.reach(two.paris, served_ms=served_ms).searching
+    two.pass_time(2_000)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.GONE
+    assert not two.paris.moves.claims
+    assert not two.paris.line.slots
+
+
+def test_a_session_is_not_searched_while_cut_off_nor_after_an_operator_ended_all() -> None:
+    two = Two()
+    served_ms = two.served_late()
+    two.cut = {"paris"}
+    assert two.reach(two.paris, served_ms=served_ms).searching
+    two.pass_time(5_000)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.GONE
+    assert not two.paris.moves.claims
+    two.cut = set()
+    two.pass_time(2_000)
+    two.paris.configure(replace(two.room, sessions_ended_ms=two.now_ms), two.now_ms)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.GONE
+
+
+def test_a_search_takes_no_orphan() -> None:
+    """The session may have been over before Oslo lost its state: then its unit is another's."""
+    two = Two()
+    served_ms = two.served_late()
+    two.oslo = Ledger(two.room, "oslo", 2, two.now_ms)
+    two.pass_time(1_000)
+    orphans = two.coordinator.data_centers["oslo"].orphans
+    assert orphans >= 1
+    assert two.reach(two.paris, served_ms=served_ms).searching
+    two.pass_time(2_000)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.GONE
+    two.coordinator.enlist(["paris"], two.now_ms)
+    assert two.reach(two.paris, served_ms=served_ms).searching
+    two.sync(two.paris)
+    two.sync(two.paris)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.GONE
+    assert two.coordinator.data_centers["oslo"].orphans == orphans
+
+
+def test_without_renewals_a_page_on_trust_makes_no_session_longer() -> None:
+    two = Two()
+    fixed = replace(two.room, disable_session_renewal=True)
+    for ledger in (two.paris, two.oslo):
+        ledger.configure(fixed, two.now_ms)
+    assert two.reach(two.oslo).refresh_ms == 0
+    two.pass_time(2_000)
+    assert two.oslo.sessions.renewed(ONE) == two.let_in_ms

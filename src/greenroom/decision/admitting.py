@@ -65,6 +65,7 @@ class Admitting:
             room,
             outcome.renewed_ms,
             outcome.expires_ms,
+            outcome.refresh_ms // 1000,
             early,
             decided,
             home,
@@ -101,7 +102,7 @@ class Admitting:
             ticket.key,
             ticket.accepted_ms or now_ms,
             outcome.renewed_ms or now_ms,
-            0,
+            outcome.refresh_ms // 1000 * 1000,  # or each part of a page had its own ticket
             home,
         )
         content = (renewed, self._sealer.ring.current, room.id)

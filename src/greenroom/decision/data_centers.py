@@ -35,7 +35,12 @@ def or_abroad(
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is Standing.GONE:
             ledger.visit(
-                ticket.id, ticket.key, home, ticket.checked_ms, lambda found: answered(found, True)
+                ticket.id,
+                ticket.key,
+                home,
+                ticket.checked_ms,
+                ticket.checked_ms + ticket.refresh_ms,
+                lambda found: answered(found, True),
             )
         else:
             answered(outcome, False)

@@ -46,7 +46,7 @@ class Holding:
             ticket = _tried(room, arrival, ticket, outcome, now_ms)
         cookie = b""
         known = not (
-            outcome.storage_failed and question is VIEW
+            (outcome.storage_failed or outcome.searching) and question is VIEW
         )  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
             sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)

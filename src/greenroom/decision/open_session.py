@@ -116,6 +116,7 @@ class OpenSession:
                     ticket.key,
                     home,
                     ticket.checked_ms,
+                    ticket.checked_ms + ticket.refresh_ms,
                     lambda found: self._heard(compiled, found),
                 )
                 return

@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidTag
 
 from greenroom.keys.key_file import KEY_ID_BYTES
 from greenroom.keys.ticket_keys import KeyRing
+from greenroom.model.room import SESSION_LONGEST
 from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 
 VERSION: int = 1
@@ -24,6 +25,9 @@ FUTURE_MAX_MS = 5_000
 
 REFRESH_MAX_MS = 120_000
 """60 s, plus jitter, with room to spare."""
+
+TRUST_MAX_MS = (SESSION_LONGEST + 1) * 60_000
+"""Longest time from a renewal to a page on trust: the longest session and q."""
 
 _CONTENT = struct.Struct(
     f">B{TICKET_ID_BYTES}sQQQI{HOME_BYTES}s"
@@ -90,7 +94,7 @@ class Sealer:
             version != VERSION
             or arrival_ms > latest_ms
             or checked_ms > latest_ms
-            or refresh_ms > REFRESH_MAX_MS
+            or refresh_ms > (TRUST_MAX_MS if accepted_ms else REFRESH_MAX_MS)
         ):
             return None
         # Two machines may stamp arrival and admission, so "before" allows for the same difference

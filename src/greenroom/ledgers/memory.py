@@ -114,7 +114,15 @@ class MemoryLedger:
     def view(self, ticket_id: bytes, then: Then) -> None:
         then(self.view_now(ticket_id, self._now_ms()))
 
-    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:  # noqa: ARG002 - there is no other one
+    def visit(
+        self,
+        ticket_id: bytes,  # noqa: ARG002 - there is no other one
+        key: int,  # noqa: ARG002
+        home: str,  # noqa: ARG002
+        renewed_ms: int,  # noqa: ARG002
+        served_ms: int,  # noqa: ARG002
+        then: Then,
+    ) -> None:
         # One process is one data center.
         then(Outcome(Standing.GONE))
 

@@ -99,8 +99,8 @@ NO_HOME = bytes(HOME_BYTES)
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
     """What the cookie carries, sealed. `accepted_ms` is 0 while waiting. `checked_ms`: last
-    admission attempt or session renewal that counted; `refresh_ms`: the interval to keep after it.
-    `home`: of the session; NO_HOME while waiting.
+    admission attempt or session renewal that counted; `refresh_ms`: the interval to keep after it,
+    or from the renewal to the last page on trust. `home`: of the session; NO_HOME while waiting.
     """
 
     id: bytes
@@ -134,7 +134,9 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """`expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms` goes into the ticket
     as checked_ms. For WAITING: `attempted_ms` is the last attempt that counted, `position` = ahead
     + 1 when in line. `estimate` None: unknown. `storage_failed`: nobody is admitted because it
-    could not be written. `called`: one of the next permits is this visitor's.
+    could not be written. `called`: one of the next permits is this visitor's. `searching`: held
+    while the session is searched; the ticket stays. For ACTIVE on trust `refresh_ms` is the time
+    since `renewed_ms`, else 0.
     """
 
     standing: Standing
@@ -148,6 +150,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     estimate: Estimate | None = None
     storage_failed: bool = False
     called: bool = False
+    searching: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

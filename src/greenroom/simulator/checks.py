@@ -267,7 +267,8 @@ CHECKS: dict[str, Check] = {
     "I8": Check("a place keeps its key through pauses and changes of method", _nothing),
     "I9": Check("all of it with limits of 1", _nothing),
     "I10": Check(
-        "who was let in is not told to wait, but for movers in strong mode and lost ledgers",
+        "who was let in is not told to wait, but for movers in strong mode, lost ledgers, and while a"
+        " session is searched whose ticket is over",
         _sent_back,
     ),
     "I11": Check(

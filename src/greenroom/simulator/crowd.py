@@ -47,6 +47,10 @@ class Crowd:
         """
         self.sent_back = 0
         """Visitors admitted and later told to wait, although nothing holds sessions that move."""
+        self.searched = self.forgotten = 0
+        """Pages that waited for a session whose ticket was over; sessions that disappeared within
+        their duration after the last page.
+        """
         self.flooded = self.most_flood = self.most_flood_minute = 0
         """Requests without cookies, and the most units they held at once."""
         self.listener: CrowdListener | None = None
@@ -317,12 +321,14 @@ class Crowd:
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.GONE:
             self.lost += 1
+            self.forgotten += now_ms < visitor.inside_until_ms
             self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (
                 self._strong and self._habits.moving
             )
             self._begins_anew(visitor)
         elif standing is Standing.WAITING:  # on the way to another data center
-            self.sent_back += not self._strong
+            self.searched += outcome.searching
+            self.sent_back += not self._strong and not outcome.searching
             self._agenda.after(_page_ms(outcome.refresh_ms), self._looks, visitor)
         else:
             promised_ms = self._promised_ms(visitor, outcome)

@@ -188,6 +188,7 @@ class LeaseModel:
             outcome = ledger.view(visitor.id, now_ms)
         else:
             renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
+            served_ms = visitor.served_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
             outcome = visit(
                 ledger,
@@ -195,6 +196,7 @@ class LeaseModel:
                 visitor.key,
                 home,
                 renewed_ms,
+                served_ms,
                 now_ms,
                 self._random_bits.getrandbits(64),
             )
@@ -351,6 +353,8 @@ class LeaseModel:
         if outcome.renewed_ms and not visitor.trusted:
             visitor.home = visitor.center
             visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)
+        if outcome.renewed_ms:
+            visitor.served_ms = visitor.checked_ms + outcome.refresh_ms // 1000 * 1000
         return outcome
 
     def _sync(self, number: int, turn: int) -> None:

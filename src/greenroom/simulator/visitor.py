@@ -7,7 +7,7 @@ from greenroom.model.visit import Outcome
 
 
 class SimulatedVisitor:
-    """`id`, `key`, `home` and `checked_ms` are in the ticket; only the simulation knows the
+    """`id`, `key`, `home`, `checked_ms` and `served_ms` are in the ticket; only the simulation knows the
     rest.
     """
 
@@ -15,7 +15,7 @@ class SimulatedVisitor:
         "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms",
         "entered_ms", "first_guess", "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id",
         "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms",
-        "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "renewed_ms", "tries", "trusted",
+        "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "renewed_ms", "served_ms", "tries", "trusted",
         "uses", "waits",
     )  # fmt: skip
 
@@ -25,7 +25,7 @@ class SimulatedVisitor:
         self.key = 0
         self.home = center
         self.center = center
-        self.checked_ms = 0
+        self.checked_ms = self.served_ms = 0
         self.attempted_ms = 0
         self.refresh_ms = 0
         self.came_ms = came_ms

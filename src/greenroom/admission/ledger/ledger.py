@@ -204,8 +204,8 @@ class Ledger(HeldVisitors):
             self._see(ticket_id, now_ms)
         if now_ms - renewed_ms > self._renewal_age_ms and not self.lease.fenced(now_ms):
             begun_ms = self.provisional.fulfil(ticket_id)
-            if self._renews or begun_ms is not None:
-                renewed_ms = begun_ms if begun_ms is not None and not self._renews else now_ms
+            if self.renews or begun_ms is not None:
+                renewed_ms = begun_ms if begun_ms is not None and not self.renews else now_ms
                 sessions.renew(ticket_id, renewed_ms)
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
         return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
@@ -286,14 +286,14 @@ class Ledger(HeldVisitors):
         self._configure_line(room)
         self._provisional = room.confirm_newcomers is not True
         self.strong = room.strong_sessions
-        self._renews = not room.disable_session_renewal
+        self.renews = not room.disable_session_renewal
         self._renewal_age_ms = room.renewal_age_ms
         # sessions whose renewal is older than this are over, also when the new duration is longer
         if self.life_ms:
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised
         # duration. Without renewals there is no gap.
-        self.life_ms = room.session_ms + (room.renewal_age_ms if self._renews else 0)
+        self.life_ms = room.session_ms + (room.renewal_age_ms if self.renews else 0)
         self.newcomers.configure(room)
         if not self.newcomers.watches:
             self.sessions.unshown.clear()

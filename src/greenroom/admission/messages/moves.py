@@ -17,13 +17,19 @@ ledger knows is denied.
 
 Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain
 (`strong_sessions`: is held on the waiting page). Without an answer for CUT_OFF_MS, the new ledger
-spends a permit instead.
+spends a permit instead. Such a page does not renew the ticket, which can be over while the session
+lives where it followed to: then the visitor is held until it is found (NOWHERE).
 """
 
 from collections import deque
 from dataclasses import dataclass
 
 import msgspec
+
+NOWHERE = ""
+"""Home in the claim of a ticket that is over: only a unit that was booked since can be found, never
+an orphan, because the session may have ended before its ledger lost its state.
+"""
 
 CLAIMS_MAX = 1_000
 """40 KB. Further visitors who moved within one sync wait for the next one."""

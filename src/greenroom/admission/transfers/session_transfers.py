@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from greenroom.admission.messages.moves import MovesDown, MovesUp
+from greenroom.admission.messages.moves import NOWHERE, MovesDown, MovesUp
 
 
 class TransferCounts(Protocol):
@@ -33,6 +33,8 @@ class PendingTransfers:
     claims: dict[bytes, str] = field(default_factory=dict)
     """id -> the data center that was asked."""
     denied: set[bytes] = field(default_factory=set)
+    searched: set[bytes] = field(default_factory=set)
+    """Claims of tickets that are over (`moves.NOWHERE`)."""
 
 
 class SessionTransfers:
@@ -89,11 +91,14 @@ class SessionTransfers:
         for ticket_id in [one for one in pending.claims if one not in asked]:
             self._withdraw(pending, ticket_id, center.name)
         pending.denied &= asked
+        pending.searched = {ticket_id for ticket_id, home, _ in up.claims if home == NOWHERE}
         for ticket_id in up.unknown:
             to = pending.wanted.pop(ticket_id, None)
             if to is None or self._is_elsewhere(center, pending, ticket_id):
                 continue
-            if not self._orphan(center, ticket_id, to, now_ms, until_ms):
+            if ticket_id in self._pending(to).searched or not self._orphan(
+                center, ticket_id, to, now_ms, until_ms
+            ):
                 self._pending(to).denied.add(ticket_id)
         for ticket_id, home, age_ms in up.claims:
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
@@ -148,8 +153,10 @@ class SessionTransfers:
             return
         owner = self._known(owner_name)
         if owner is None or owner is center or owner.retired or owner.given_up:
-            if owner is None or not self._orphan(
-                owner, ticket_id, center.name, now_ms, until_ms, renewed_ms
+            if (
+                owner is None
+                or home == NOWHERE
+                or not self._orphan(owner, ticket_id, center.name, now_ms, until_ms, renewed_ms)
             ):
                 pending.denied.add(ticket_id)
             return

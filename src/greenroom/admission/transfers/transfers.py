@@ -4,7 +4,7 @@ from collections.abc import Container
 from typing import Protocol
 
 from greenroom.admission.lease import CUT_OFF_MS, Lease
-from greenroom.admission.messages.moves import Moves, MovesDown
+from greenroom.admission.messages.moves import NOWHERE, Moves, MovesDown
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
@@ -45,6 +45,7 @@ class SessionLedger(Protocol):
     all_ended_ms: int
     """When an operator ended all sessions here; 0: never."""
     strong: bool
+    renews: bool
     lease: Lease
     line: Line
     moves: Moves
@@ -73,16 +74,18 @@ def visit(
     key: int,
     home: str,
     renewed_ms: int,
+    served_ms: int,
     now_ms: int,
     random_bits: int,
 ) -> Outcome:
     """Handles an accepted ticket of another data center (`home`), or of this one before it lost its
     state.
 
-    `renewed_ms` is the last renewal that the ticket knows, by this ledger's clock. ACTIVE: the
-    session is here by now, or the visitor is served on trust: then the ticket keeps its home.
-    ADMITTED: a permit was spent; the home is here then. WAITING: held; GONE: there is no such
-    session, or no longer.
+    `renewed_ms` is the last renewal that the ticket knows, `served_ms` the last page on trust after
+    it, or the same; both by this ledger's clock. ACTIVE: the session is here by now, or the visitor
+    is served on trust: then the ticket keeps its home, and notes `refresh_ms`, the time from
+    renewal to page. ADMITTED: a permit was spent; the home is here then. WAITING: held; GONE: there
+    is no such session, or no longer.
     """
     moves = ledger.moves
     if ticket_id in ledger.sessions.inside:
@@ -93,7 +96,10 @@ def visit(
         and renewed_ms >= ledger.born_ms
         and ticket_id not in moves.elsewhere
     )
-    if now_ms >= until_ms or ended_here or renewed_ms <= ledger.all_ended_ms:
+    over = now_ms >= until_ms
+    if over and now_ms < served_ms + ledger.sessions.life_ms and renewed_ms > ledger.all_ended_ms:
+        return _search(ledger, ticket_id, served_ms, now_ms)
+    if over or ended_here or renewed_ms <= ledger.all_ended_ms:
         moves.claims.pop(ticket_id, None)
         return GONE
     slot = ledger.line.slots.get(ticket_id, -1)
@@ -114,9 +120,26 @@ def visit(
         if hopeful:
             return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
         return ledger.poll(ticket_id, key, now_ms, random_bits)
-    claim.served_ms = now_ms
+    if ledger.renews:
+        claim.served_ms = now_ms
     moves.unconfirmed += 1
-    return Outcome(Standing.ACTIVE, until_ms, renewed_ms)
+    return Outcome(
+        Standing.ACTIVE, until_ms, renewed_ms, 0, now_ms - renewed_ms if ledger.renews else 0
+    )
+
+
+def _search(ledger: SessionLedger, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome:
+    """Holds a visitor whose ticket is over, but who was served on trust since: the session may have
+    followed to there.
+
+    Nothing proves that it did, so no page is served and no permit spent before it has come.
+    """
+    moves = ledger.moves
+    claim = moves.claim(ticket_id, NOWHERE, served_ms, now_ms)
+    if claim.denied or not ledger.lease.connected(now_ms) or now_ms - claim.since_ms >= CUT_OFF_MS:
+        del moves.claims[ticket_id]
+        return GONE
+    return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line), searching=True)
 
 
 def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> None:

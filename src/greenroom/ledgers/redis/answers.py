@@ -19,8 +19,9 @@ from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
 
 QUESTION = Struct("<B12sdQ")
-VISIT_MORE = Struct("<dBB")
-"""Last renewal, whether home is here, length of the home's name, which follows."""
+VISIT_MORE = Struct("<ddBB")
+"""Last renewal, last page on trust, whether home is here, length of the home's name, which follows.
+"""
 SETTINGS = Struct("<BBBBBIIIIId")
 EXPECTED = Struct("<dd")
 """The ledger's expected time, and its tolerance."""
@@ -28,7 +29,9 @@ _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
 _SHUT, _CONNECTED = 0, 1
-_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED, _ROOM = 1, 2, 4, 8, 16, 32, 64
+_IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED, _ROOM, _SEARCHING = (
+    1 << bit for bit in range(8)
+)
 
 _CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
 _SKETCHES = msgpack.Decoder(WaitTable)
@@ -101,6 +104,7 @@ class Reader:
                     Outcome(
                         _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
                         not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
+                        searching=bool(flags & _SEARCHING),
                     ),
                     bool(flags & _BORROWS),
                 )  # fmt: skip
@@ -108,7 +112,13 @@ class Reader:
                 yield _GONE, False
             else:
                 yield (
-                    Outcome(_STANDINGS[standing], int(first) + shift_ms, int(second) + shift_ms),
+                    Outcome(
+                        _STANDINGS[standing],
+                        int(first) + shift_ms,
+                        int(second) + shift_ms,
+                        0,
+                        refresh_ms,
+                    ),
                     False,
                 )
 

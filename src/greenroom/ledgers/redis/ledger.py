@@ -109,11 +109,16 @@ class RedisLedger:
     def view(self, ticket_id: bytes, then: Then) -> None:
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
 
-    def visit(self, ticket_id: bytes, key: int, home: str, renewed_ms: int, then: Then) -> None:
+    def visit(
+        self, ticket_id: bytes, key: int, home: str, renewed_ms: int, served_ms: int, then: Then
+    ) -> None:
         name = home.encode()
         more = (
             VISIT_MORE.pack(
-                renewed_ms - self.reader.line_ahead_ms, home == self._data_center, len(name)
+                renewed_ms - self.reader.line_ahead_ms,
+                served_ms - self.reader.line_ahead_ms,
+                home == self._data_center,
+                len(name),
             )
             + name
         )

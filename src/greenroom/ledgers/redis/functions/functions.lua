@@ -23,9 +23,9 @@ local function handle(keys, argv)
     local what, id, key, low, high = struct.unpack('<Bc12dI4I4', operations, at)
     at = at + 29
     if what == 6 then
-      local renewed_ms, here, length = struct.unpack('<dBB', operations, at)
-      at = at + 10 + length
-      answers[#answers + 1] = OPERATIONS[what](id, key, high, low, renewed_ms, here == 1, string.sub(operations, at - length, at - 1))
+      local renewed_ms, served_ms, here, length = struct.unpack('<ddBB', operations, at)
+      at = at + 18 + length
+      answers[#answers + 1] = OPERATIONS[what](id, key, high, low, renewed_ms, served_ms, here == 1, string.sub(operations, at - length, at - 1))
     else
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
     end

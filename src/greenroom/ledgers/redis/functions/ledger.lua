@@ -178,7 +178,7 @@ end
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
 local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
-local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED, ROOM = 1, 2, 4, 8, 16, 32, 64 -- flags
+local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED, ROOM, SEARCHING = 1, 2, 4, 8, 16, 32, 64, 128 -- flags
 local UNKNOWN = -1
 
 local function answer(standing, flags, first, second, refresh_ms, ahead, waiting, wait_s)

@@ -14,12 +14,29 @@ local function admit_mover(id)
   if s.open and state.permits > 0 and not fenced() then return admit(id, 1, nil, nil, nil, true) end
 end
 
+-- The ticket is over, but a page was served on trust since: held until the session has come from where it followed to.
+local function search(id, key, served_ms)
+  dirty, state.moving = true, true
+  local claim = claim_of(id)
+  if not claim then
+    claim = {home = '', renewed_ms = served_ms, since_ms = now, served_ms = 0, denied = false}
+    save_claim(id, claim)
+  end
+  if claim.denied or not connected() or now - claim.since_ms >= CUT_OFF_MS then
+    call('HDEL', k.claims, id)
+    return gone()
+  end
+  return held(IN_LINE + UNTOLD + SEARCHING, now, key, HELD_MS, 0)
+end
+
 -- An accepted ticket of another data center, or of this one before it lost its state.
-OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
+OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   if session_of(id) then return view(id) end
   local until_ms = renewed_ms + s.life_ms
   local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
-  if now >= until_ms or ended_here or renewed_ms <= state.all_ended_ms then
+  local over = now >= until_ms
+  if over and now < served_ms + s.life_ms and renewed_ms > state.all_ended_ms then return search(id, key, served_ms) end
+  if over or ended_here or renewed_ms <= state.all_ended_ms then
     if state.moving then call('HDEL', k.claims, id) end
     return gone()
   end
@@ -50,10 +67,10 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, here, home)
     if hopeful then return held(IN_LINE + UNTOLD, now, key, HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
   end
-  claim.served_ms = now
+  if s.renews then claim.served_ms = now end
   save_claim(id, claim)
   state.unconfirmed = state.unconfirmed + 1
-  return answer(ACTIVE, 0, until_ms, renewed_ms, 0, 0, 0, UNKNOWN)
+  return answer(ACTIVE, 0, until_ms, renewed_ms, s.renews and now - renewed_ms or 0, 0, 0, UNKNOWN)
 end
 
 -- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with source or target and age; nil while no visitor has ever moved.

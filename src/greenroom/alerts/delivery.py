@@ -39,6 +39,8 @@ KEY_MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
+    """`problem` is empty when it was delivered."""
+
     problem: str = ""
     permanent: bool = False
     retry_after_ms: int = 0

@@ -131,6 +131,7 @@ def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]
 
 
 def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
+    """Raises Refused when there is none."""
     return entry_of(known.webhooks, "webhook", webhook_id)
 
 

@@ -201,6 +201,7 @@ def show(entry: Entry[AlertPolicy]) -> Json:
 
 
 def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
+    """Raises Refused when there is none."""
     return entry_of(known.alert_policies, "policy", policy_id)
 
 

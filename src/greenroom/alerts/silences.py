@@ -68,6 +68,7 @@ def show(entry: Entry[Silence]) -> Json:
 
 
 def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
+    """Raises Refused when there is none."""
     return entry_of(known.silences, "silence", silence_id)
 
 

@@ -20,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 
 class Watcher:
+    """`look` takes a picture in the event loop."""
+
     def __init__(
         self,
         look: Callable[[], Picture],

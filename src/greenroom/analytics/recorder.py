@@ -105,6 +105,7 @@ class Recorder:
     def looked(
         self, room_id: str, active: int, queued: int, wait_s: int | None, now_ms: int
     ) -> None:
+        """`wait_s` None: not known."""
         room = self._room(room_id, now_ms)
         slot = max(0, min(SLOTS - 1, (now_ms - self._minute * MINUTE_MS) // SLOT_MS))
         room.active[slot] = max(room.active[slot], active)

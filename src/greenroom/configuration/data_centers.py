@@ -95,6 +95,7 @@ async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -
 
 
 def noted(config_service: ConfigService, author: str, found: Json) -> None:
+    """Writes the audit log. Blocks."""
     config_service.store.note(
         KIND, found["name"], author=author, now_ms=config_service.clock.now_ms(), after=found
     )

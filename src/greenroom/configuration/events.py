@@ -93,6 +93,7 @@ DETAILS = ApiSchema(
 
 
 def event_of(known: Configuration, zone_id: str, room_id: str, event_id: str) -> Entry[Event]:
+    """Raises Refused when the room has no such event."""
     room_of(known, zone_id, room_id)
     return entry_of(known.events, "event", event_id, room_id)
 

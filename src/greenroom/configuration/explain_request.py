@@ -28,6 +28,8 @@ def explanation_schemas(template: str) -> dict[str, Any]:
 
 
 class Explains(Protocol):
+    """Call it in the event loop."""
+
     def explain(self, asked: ExplainRequest) -> Explanation: ...
 
 

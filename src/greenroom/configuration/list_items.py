@@ -123,6 +123,7 @@ class Operations:
         return {"operation_id": operation_id}
 
     def get(self, operation_id: str) -> Json:
+        """Raises Refused for an unknown id."""
         with self._guard:
             at_ms = self._done.get(operation_id)
         if at_ms is None:
@@ -203,6 +204,7 @@ def show(kind: str, entry: Entry[ListItem]) -> Json:
 
 
 def item_of(known: Configuration, list_id: str, item_id: str) -> Json:
+    """Raises Refused when there is none."""
     kind = list_of(known, list_id).record.kind
     entry = known.list_items.get(item_id)
     if entry is None or entry.parent != list_id:

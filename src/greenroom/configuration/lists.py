@@ -57,6 +57,7 @@ FIXED = ("name", "kind")
 
 
 def list_of(known: Configuration, list_id: str) -> Entry[RuleList]:
+    """Raises Refused when there is none."""
     return entry_of(known.lists, "list", list_id)
 
 

@@ -99,6 +99,7 @@ ROOM = ApiSchema.of(
 
 
 def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
+    """Raises Refused when the zone has no such room."""
     zone_of(known, zone_id)
     return entry_of(known.rooms, "waiting room", room_id, zone_id)
 

@@ -35,6 +35,7 @@ class SealedFields:
         self._box = box
 
     def sealed(self, kind: str, record: Any) -> Any:
+        """The record for storage. Raises StorageFailed without a key, if none can be made."""
         closed = {}
         try:
             for name, text in _secrets(kind, record):

@@ -137,6 +137,8 @@ class HealthState(msgspec.Struct, frozen=True):
 
 
 class AnalyticsState(msgspec.Struct, frozen=True):
+    """Since the start. `problem` is empty while all is well."""
+
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0
@@ -183,5 +185,7 @@ class Observed(Protocol):
 
 
 class DataCenterView(Protocol):
+    """Belongs to the event loop."""
+
     async def give_up(self, data_center: str) -> None:
         """Nothing runs there any more. Raises StorageFailed."""

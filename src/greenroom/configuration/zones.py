@@ -142,6 +142,7 @@ SETTINGS = ApiSchema.of(Zone, without=[item.name for item in fields(Zone) if ite
 
 
 def zone_of(known: Configuration, zone_id: str) -> Entry[Zone]:
+    """Raises Refused when there is none."""
     return entry_of(known.zones, "zone", zone_id)
 
 

@@ -225,6 +225,8 @@ class LiveWatcher:
 
 
 class LiveFeed:
+    """All watchers of this process. Belongs to the event loop."""
+
     def __init__(
         self, config: ConfigService, parts: PageParts, live: LiveState, sign_in: SignIn
     ) -> None:

@@ -74,6 +74,7 @@ class PassKeys:
         return bool(self._key if kind == "es256" else self._secret)
 
     def sign(self, kind: str, room: Room, host: str, until_s: int) -> bytes:
+        """Signs a JWT that is valid before the Unix second `until_s`."""
         claims = json.dumps(
             {"aud": room.name, "host": host, "path": room.path, "exp": until_s},
             separators=(",", ":"),

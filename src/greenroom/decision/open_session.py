@@ -29,7 +29,8 @@ class SessionServices(Protocol):
     @property
     def data_centers(self) -> DataCenters | None: ...
 
-    def now_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Unix time, as the ledgers tell it."""
 
 
 class OpenSession:

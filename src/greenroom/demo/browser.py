@@ -18,6 +18,8 @@ _HEADERS = (
 
 
 class ShopPage(NamedTuple):
+    """`refresh_s` is None when the page does not reload itself."""
+
     status: int
     refresh_s: float | None
 

@@ -31,6 +31,7 @@ class Shop:
     """Whoever has bought something makes room for the next visitor."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
+        """`now_s` counts seconds and never runs backwards."""
         self._now_s = now_s
         self._seen: dict[str, float] = {}
         self.app = Starlette(

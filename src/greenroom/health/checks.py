@@ -235,6 +235,7 @@ GLOBAL = "Global"
 
 
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
+    """Raises Refused when the zone has no such check."""
     zone_of(known, zone_id)
     return entry_of(known.health_checks, "health check", check_id, zone_id)
 

@@ -28,6 +28,7 @@ def probe_policy(*, private: bool = True) -> OutboundPolicy:
 
 
 def threaded_resolver() -> Resolve:
+    """Resolves in its own threads."""
     pool = ThreadPoolExecutor(RESOLVERS, "probe-names")
 
     async def resolve(host: str, port: int) -> Sequence[str]:

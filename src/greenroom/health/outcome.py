@@ -14,6 +14,8 @@ EVENTS_WAITING_MAX = 50_000
 
 
 class Pending:
+    """`hurry` is called when something must not wait for the next regular write."""
+
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._hurry = hurry
         self._conditions: dict[str, Condition | None] = {}
@@ -23,6 +25,7 @@ class Pending:
         self.lost = 0
 
     def condition(self, check_id: str, condition: Condition | None) -> None:
+        """None: the check is gone."""
         self._conditions[check_id] = condition
 
     def event(self, event: CheckEvent) -> None:
@@ -60,7 +63,7 @@ class Pending:
 
 
 class Nothing(Pending):
-    def condition(self, check_id: str, condition: Condition | None) -> None: ...
+    def condition(self, check_id: str, condition: Condition | None) -> None:
 
     def event(self, event: CheckEvent) -> None: ...
 

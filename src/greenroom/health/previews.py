@@ -16,6 +16,8 @@ PREVIEW_MS = 10 * 60_000
 
 
 class PreviewChecks:
+    """Belongs to one event loop."""
+
     def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._made: dict[str, tuple[int, Placed]] = {}

@@ -29,6 +29,7 @@ def health_states(request: Request) -> HealthStates:
 
 
 def health_view(request: Request) -> HealthView:
+    """Raises Refused where no health checks run."""
     found: HealthView | None = request.app.state.health
     if found is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))

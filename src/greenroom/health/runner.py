@@ -33,6 +33,8 @@ class RunnerFigures(NamedTuple):
 
 
 class ProbeRunner:
+    """Probes the checks of one agent in one event loop."""
+
     def __init__(
         self,
         agent: str,

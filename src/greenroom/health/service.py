@@ -152,14 +152,17 @@ class HealthService:
     # -- what was ----------------------------------------------------------------------------------
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
+        """Blocks."""
         return self._store.events(question)
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
+        """Blocks."""
         return self._store.counts(check_id, since_ms, until_ms)
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
+        """Blocks."""
         return self._store.uptimes(check_ids, since_day)
 
     # -- loops -------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
+    """Raises InvalidConfig with every problem."""
+
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
         "user name",

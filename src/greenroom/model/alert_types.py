@@ -26,6 +26,8 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
+    """`end_text` empty: alerts of this type have no end."""
+
     type: str
     category: str
     display_name: str

@@ -24,6 +24,8 @@ SHORT_ID = r"[0-9A-Za-z_-]{1,64}"
 
 
 class _Checked:
+    """Raises InvalidConfig with every problem."""
+
     def __post_init__(self) -> None:
         problems = record_problems(
             type(self),
@@ -65,6 +67,7 @@ class AlertPolicy(_Checked):
 
     @property
     def interval_ms(self) -> int:
+        """0: none."""
         return duration_ms(self.alert_interval) or 0
 
 

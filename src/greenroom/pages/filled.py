@@ -153,6 +153,8 @@ def offers_in(words: Language) -> ReadTexts:
 
 
 def _clock_in(words: Language) -> Callable[[int], bytes]:
+    """Unix seconds as `time` elements show them, without the beginning."""
+
     def clock(unix_s: int) -> bytes:
         said = iso_second(unix_s)
         return f"datetime={said}Z>{words.clock.format(clock=said[11:])}".encode()

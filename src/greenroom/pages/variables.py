@@ -107,6 +107,7 @@ def facts_of(held: Held) -> PageVariables:
 
 
 def usable_estimate(held: Held) -> Estimate | None:
+    """None: none given, queue_all, or not finite."""
     estimate = held.estimate
     if (
         estimate is None

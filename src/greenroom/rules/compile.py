@@ -66,6 +66,7 @@ LIKENESS_MIN = 0.8
 def checked(
     node: Node, lists: Mapping[str, ListMembership]
 ) -> Callable[[RequestFacts], bool | None]:
+    """Raises RuleRefused with every fault."""
     check = _Check(lists)
     term = check.condition(node)
     if term and term.kind != BOOLEAN:

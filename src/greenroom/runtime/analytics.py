@@ -102,9 +102,11 @@ class NoAnalytics:
         return {}
 
     def store(self) -> AnalyticsStore | None:
+        """None: nothing is recorded."""
         return None
 
     def state(self) -> AnalyticsState | None:
+        """None: nothing is recorded."""
         return None
 
     async def run(self, rooms: Rooms) -> None:  # noqa: ARG002

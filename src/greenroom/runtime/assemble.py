@@ -148,6 +148,7 @@ def gateway(
     on_request: RequestObserver | None,
     guard: OriginGuard,
 ) -> Gateway:
+    """Make it inside the event loop."""
     return Gateway(
         decision,
         origins(config),

@@ -141,6 +141,7 @@ class ConfiguredProvider:
         self._made: OidcProvider | None = None
 
     def now(self) -> OidcProvider | None:
+        """None: there is none."""
         settings = self._config().oidc
         made = self._made
         if settings is None:

@@ -17,6 +17,8 @@ from greenroom.model.room import Room
 
 
 class DataCenterMembership:
+    """Make it inside the event loop; `close` when done."""
+
     def __init__(
         self,
         shared: Shared,

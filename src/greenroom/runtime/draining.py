@@ -8,6 +8,7 @@ from greenroom.runtime.loops import Say
 async def drain(
     front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
 ) -> None:
+    """Waits at most `seconds` for requests under way, or until `hurry`; then cuts them off."""
     told = -1
 
     def progress(left: int) -> None:

@@ -87,7 +87,8 @@ class AppRequests:
         self._known = KnownLines()
         self.closed = False
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        """Returns once it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
 
     def configure(self, config: Config) -> None:
         self._policy, self._limits = assemble.forwarded_policy(config), arrival_limits(config)
@@ -237,6 +238,8 @@ def source_of(config: str | os.PathLike[str] | Mapping[str, Any]) -> ConfigSourc
 
 
 class Embedded:
+    """Everything but the constructor is called inside one event loop."""
+
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
         """Raises InvalidConfig."""
         source.load()

@@ -33,6 +33,7 @@ class EmbeddedThread:
     """Thread-safe. Starts with the first call after a fork, so that every worker has its own."""
 
     def __init__(self, source: ConfigSource, *, control: bool = False) -> None:
+        """Raises InvalidConfig."""
         source.load()
         self._source = source
         self._control = control

@@ -32,6 +32,7 @@ def explained(
     now_ms: int,
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
+    """Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
     arrival = dry_run(
         asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
     )

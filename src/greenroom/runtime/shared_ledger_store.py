@@ -185,6 +185,7 @@ class SharedLedgerStore:
         }
 
     def closed(self, _prepared: Mapping[str, SharedRoom] | None = None) -> Mapping[str, str]:
+        """None: Redis opens them all, or `halted` says why not."""
         return {}
 
     async def flush(self) -> None:

@@ -29,6 +29,7 @@ class StatusFactsSource:
         self._health = health
 
     async def gather(self) -> StatusFacts:
+        """Raises StorageFailed."""
         state, config, stored = self._look()
         rooms = tuple(_room(found, config) for found in state.rooms)
         checks = self._checks()

@@ -163,6 +163,7 @@ class Worker:
         return f"worker {self.number}"
 
     def start(self) -> None:
+        """Returns when it answers. Raises CannotStart when it does not."""
         self._began_s = time.monotonic()
         kept = (self._listener,)
         self._process = subprocess.Popen(  # noqa: S603 - our own program

@@ -76,6 +76,8 @@ class CrowdListener(Protocol):
 
 
 class CenterLook(NamedTuple):
+    """One data center's sessions and places in line; `tally` is None where it keeps none."""
+
     active: int
     queued: int
     tally: Taken | None = None

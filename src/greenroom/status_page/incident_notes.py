@@ -75,6 +75,7 @@ def show(entry: Entry[IncidentNote]) -> Json:
 
 
 def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
+    """Raises Refused when there is none."""
     return entry_of(known.incident_notes, "note", note_id)
 
 

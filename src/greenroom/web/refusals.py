@@ -132,6 +132,7 @@ class Refused(GreenroomError):
 
 
 def refuse_if(faults: Iterable[ApiFault]) -> None:
+    """Raises Refused when there are any."""
     found = list(faults)
     if found:
         raise Refused(*found)

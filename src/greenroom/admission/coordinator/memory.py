@@ -71,6 +71,7 @@ def worth_writing(now: Mark, before: Mark) -> bool:
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
+    """To be stored before the answer it describes is sent."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
         second = -(-when_ms // ROW_CELL_MS)
@@ -91,6 +92,7 @@ def _fence_ms(center: DataCenter) -> int:
 
 
 def room_row(coordinator: Coordinator) -> RoomRow:
+    """To be stored whenever it has changed."""
     return RoomRow(
         coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms
     )

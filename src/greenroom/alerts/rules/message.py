@@ -21,6 +21,8 @@ STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_EN
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """`alert` None: the test of a webhook when it is saved."""
+
     alert: Alert | None
     policy_id: str = ""
     policy_name: str = ""
@@ -69,6 +71,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Post:
+    """Secrets may be in the URL, the headers and the body: never log it."""
+
     url: str = field(repr=False)
     body: bytes = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

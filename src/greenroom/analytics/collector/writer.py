@@ -59,6 +59,8 @@ class WritableStore(Protocol):
 
 
 class WriterState(msgspec.Struct, frozen=True):
+    """`problem` is empty while all is well."""
+
     waiting_minutes: int = 0
     dropped_minutes: int = 0
     written_parts: int = 0

@@ -198,6 +198,7 @@ def span_of(start_s: int, end_s: int) -> ChartSpan:
 
 
 def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:
+    """None: no comparison is wanted, or it would be before 1970."""
     shift_s = COMPARISONS.get(comparison, ("", 0))[1]
     shift_s = span.seconds if shift_s < 0 else shift_s
     if not shift_s or span.start_s < shift_s:

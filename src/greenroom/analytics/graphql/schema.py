@@ -195,6 +195,7 @@ def whole_second(seconds: float, op: str) -> int:
 
 
 def day(value: Any) -> int:
+    """`YYYY-MM-DD` as Unix seconds of its begin."""
     try:
         found = (
             date.fromisoformat(value)

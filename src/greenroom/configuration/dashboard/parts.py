@@ -15,6 +15,8 @@ FRESH_MS = 500
 
 
 class LiveState:
+    """Reads the state at most twice a second. Call it inside the event loop."""
+
     def __init__(self, observed: Observed, now_ms: Callable[[], int]) -> None:
         self._observed = observed
         self._now_ms = now_ms

@@ -100,6 +100,7 @@ _PREFIXES = ("starts_with", "ends_with")
 
 
 def kind_of_field(field: str) -> ValueKind:
+    """Raises KeyError for a field that rows do not offer."""
     if field not in ROW_FIELDS:
         raise KeyError(field)
     return FIELDS[field].kind
@@ -202,6 +203,7 @@ def _literal(field: str, value: str) -> str:
 
 
 def rows_of(expression: str) -> list[list[ConditionRow]] | None:
+    """None: malformed, or not expressible as rows."""
     try:
         parsed = parse(expression)
     except RuleRefused:

@@ -211,6 +211,7 @@ def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
 
 
 def _event(page: PageRequest) -> Entry[Event] | None:
+    """None: the settings of the room."""
     event = page.known.events.get(page.query("event") or page.field("event"))
     return event if event is not None and event.parent == page.room.id else None
 

@@ -126,6 +126,7 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, s
 
 
 def _event_of(one: LiveAction, live: RoomView) -> Event | None:
+    """None: the action changes the room."""
     event = live.now.event
     if event is None or one.on_event:
         return event

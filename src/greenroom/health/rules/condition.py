@@ -20,6 +20,8 @@ NO_FAILURES = "No failures"
 
 
 class Condition(msgspec.Struct, frozen=True):
+    """Kept over restarts. Times are Unix milliseconds, 0 for never."""
+
     status: str = UNKNOWN
     since_ms: int = 0
     reason: str = ""

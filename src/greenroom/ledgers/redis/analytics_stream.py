@@ -20,6 +20,8 @@ LEASE_MS = 15_000
 
 
 class RedisAnalyticsStream:
+    """The client must not decode answers."""
+
     def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
         """`process` is unique among all."""
         self._client = client

@@ -26,6 +26,8 @@ KEPT_MS = 30 * 86_400_000
 
 
 class RedisDraws:
+    """Make it inside the event loop."""
+
     def __init__(
         self,
         client: Client,

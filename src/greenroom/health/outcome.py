@@ -63,7 +63,7 @@ class Pending:
 
 
 class Nothing(Pending):
-    def condition(self, check_id: str, condition: Condition | None) -> None:
+    def condition(self, check_id: str, condition: Condition | None) -> None: ...
 
     def event(self, event: CheckEvent) -> None: ...
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from prometheus_client.core import GaugeMetricFamily
 
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
@@ -318,7 +317,7 @@ def metrics() -> str:
         rows.append(
             (
                 f"`{row.name}`",
-                "gauge" if row.kind is GaugeMetricFamily else "counter",
+                row.kind("x", "x").type,
                 labels,
                 row.help,
             )

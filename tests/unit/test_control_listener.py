@@ -14,9 +14,11 @@ from greenroom.api.metrics import (
     Exposition,
     gateway_rows,
 )
+from greenroom.capacity import Histogram
 from greenroom.config.addresses import exposure_notes
 from greenroom.configuration.state import (
     ConfigState,
+    DocumentState,
     ProcessState,
     RoomState,
     StoreState,
@@ -140,6 +142,21 @@ def test_the_metrics_are_what_prometheus_reads() -> None:
     assert found["greenroom_gateway_connections_open", ()] == 2
 
 
+def test_documents_are_a_histogram_of_seconds_and_absent_where_none_was_forwarded() -> None:
+    assert not [name for name, _ in values(SERVING) if "document" in name]
+    documents = DocumentState(Histogram.of([4, 180, 90_000]), 2)
+    found = values(changed(rooms=(RoomState(ROOM, FIGURES, {}, documents=documents),)))
+    name, shop = "greenroom_room_document_seconds", ("room", "shop")
+    told = [
+        found[f"{name}_bucket", (("le", bound), shop)]
+        for bound in ("0.005", "0.15", "0.2", "60.0", "+Inf")
+    ]
+    assert told == [1, 1, 2, 2, 3]
+    assert found[f"{name}_count", (shop,)] == 3
+    assert found[f"{name}_sum", (shop,)] == pytest.approx(90.184)
+    assert found["greenroom_room_documents_failed_total", (shop,)] == 2
+
+
 def test_an_unknown_wait_is_absent_and_not_zero() -> None:
     room = RoomState(ROOM, msgspec.structs.replace(FIGURES, estimate=None), {})
     found = values(changed(rooms=(room,)))
@@ -158,7 +175,10 @@ def test_trouble_shows_in_the_metrics() -> None:
 
 
 def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
-    counted = {name for name in dir(Counts()) if not name.startswith("_")} - {"described"}
+    counted = {name for name in dir(Counts()) if not name.startswith("_")} - {
+        "described",
+        "documents",
+    }
     assert counted == set(MEANINGS) > GAUGES
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)

@@ -3,11 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
+from greenroom.capacity.histogram import BOUNDS_MS, Histogram
 from greenroom.configuration.state import (
     AnalyticsState,
     Observed,
@@ -18,7 +25,7 @@ from greenroom.configuration.state import (
 )
 from greenroom.model.room import Room
 
-Sample = tuple[tuple[str, ...], float]
+Sample = tuple[tuple[str, ...], float | Histogram]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class MetricRow:
     """`read` gives samples: the values of `labels`, and the number."""
 
     name: str
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily] | type[HistogramMetricFamily]
     help: str
     labels: tuple[str, ...]
     read: Callable[[ProcessState], Iterable[Sample]]
@@ -447,6 +454,25 @@ METRICS: tuple[MetricRow, ...] = (
         lambda state: state.notifications.oldest_s,
     ),
     MetricRow(
+        "greenroom_room_document_seconds",
+        HistogramMetricFamily,
+        "time from a request for a document to the first byte of the origin's answer, with the time"
+        " in line for a connection; documents of admitted visitors, answered below 500; only of the"
+        " built-in gateway",
+        ("room",),
+        lambda state: [
+            ((label,), room.documents.answered)
+            for label, room in _labelled(state)
+            if room.documents
+        ],
+    ),
+    _room(
+        "documents_failed_total",
+        "documents of admitted visitors that the origin answered with 5xx or not at all",
+        lambda room: room.documents.failed if room.documents else None,
+        CounterMetricFamily,
+    ),
+    MetricRow(
         "greenroom_room_requests_total",
         CounterMetricFamily,
         "requests to a covered host and path, by result",
@@ -494,6 +520,12 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
     )
 
 
+def _buckets(found: Histogram) -> list[tuple[str, float]]:
+    """Cumulated, by upper bound in seconds."""
+    bounds = [str(bound / 1000) for bound in BOUNDS_MS]
+    return list(zip([*bounds, "+Inf"], accumulate(found.counts), strict=True))
+
+
 class Exposition(Collector):
     def __init__(self, observed: Observed, rows: Iterable[MetricRow]) -> None:
         self._observed = observed
@@ -511,7 +543,11 @@ class Exposition(Collector):
         for row in self._rows:
             family = row.kind(row.name, row.help, labels=row.labels)
             for labels, value in row.read(state):
-                family.add_metric(labels, value)
+                if isinstance(family, HistogramMetricFamily):
+                    if isinstance(value, Histogram):
+                        family.add_metric(labels, _buckets(value), value.sum_ms / 1000)
+                elif not isinstance(value, Histogram):
+                    family.add_metric(labels, value)
             yield family
 
     def text(self) -> bytes:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import structs
 
 from greenroom.admission.schedule import Effective
+from greenroom.capacity.histogram import Histogram
 from greenroom.decision.room_view import Figures
 from greenroom.errors import Problem
 from greenroom.model.room import Room
@@ -24,6 +25,13 @@ class DrawState(msgspec.Struct, frozen=True):
     held: bool = False
 
 
+class DocumentState(msgspec.Struct, frozen=True):
+    """Documents of admitted visitors that this process forwarded, since its start."""
+
+    answered: Histogram
+    failed: int
+
+
 class RoomState(msgspec.Struct, frozen=True):
     """`now` is the room with its event in effect."""
 
@@ -34,6 +42,7 @@ class RoomState(msgspec.Struct, frozen=True):
     draws: tuple[DrawState, ...] = ()
     # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     origin: str = ""
+    documents: DocumentState | None = None
 
 
 class ConfigState(msgspec.Struct, frozen=True):

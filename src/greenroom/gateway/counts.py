@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from greenroom.gateway.documents import Documents
+
 MEANINGS: dict[str, str] = {
     "connections_opened": "connections accepted from visitors",
     "connections_open": "open connections from visitors",
@@ -79,6 +81,7 @@ class Counts:
         self.origin_answers = [0] * 6
         """By the first digit of the status."""
         self.origin_wait_seconds = 0.0
+        self.documents = Documents()
         self.tunnels = 0
         self.tunnels_refused = 0
         self.tunnels_open = 0

@@ -9,7 +9,7 @@ import structlog
 from greenroom.admission.schedule import Effective, effective
 from greenroom.config.config import Config
 from greenroom.config.shared import Shared
-from greenroom.configuration.state import DrawState, RoomState
+from greenroom.configuration.state import DocumentState, DrawState, RoomState
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.explain import Seats
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -20,6 +20,7 @@ from greenroom.decision.room_view import Figures
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import StorageFailed
+from greenroom.gateway.documents import RoomDocuments
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
@@ -95,9 +96,11 @@ def room_state(
     requests: Mapping[str, int],
     schedule: RoomSchedule | None,
     origin: str,
+    documents: RoomDocuments | None,
 ) -> RoomState:
     now, draws = schedule_state(schedule)
-    return RoomState(room, figures, requests, now, draws, origin)
+    seen = DocumentState(documents.histogram, documents.failed) if documents else None
+    return RoomState(room, figures, requests, now, draws, origin, seen)
 
 
 def seats(state: RoomState) -> Seats:

@@ -277,6 +277,8 @@ class Process:
         ledgers = self._ledgers.open if self._ledgers else {}
         schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
+        gateway = self._gateway.gateway.counts if self._gateway else Counts()
+        documents = gateway.documents
         rooms = [
             assemble.room_state(
                 room,
@@ -284,11 +286,12 @@ class Process:
                 self._counts.of(room.id),
                 schedules.get(room.id),
                 origin_of(room),
+                documents.of(room.id),
             )
             for room in self.config.rooms
             if room.id in ledgers
         ]
-        counts = self._gateway.gateway.counts.described() if self._gateway else ()
+        counts = gateway.described() if self._gateway else ()
         return ProcessState(
             version=VERSION,
             phase=self._phase,
@@ -509,6 +512,8 @@ class Process:
         decision.use(table)
         decision.data_centers = assemble.data_centers(config)
         self._counts.keep(set(table.rooms))
+        if self._gateway:
+            self._gateway.gateway.counts.documents.keep(set(table.rooms))
         if self._parts.logs:
             set_up_logs(config.log)
         if self._notifications is not None:

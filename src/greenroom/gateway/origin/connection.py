@@ -41,6 +41,9 @@ class OriginExchange(Protocol):
     hints: int
     """Interim answers so far."""
 
+    queued_s: float
+    """How long it waited for a connection."""
+
     def interim(self, head: AnswerHead) -> None: ...
 
     def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
@@ -201,7 +204,11 @@ class OriginConnection(asyncio.Protocol):
             exchange.interim(head)
             if not data:
                 return
-        self.counts.origin_wait_seconds += monotonic() - self._began_s
+        seconds = monotonic() - self._began_s
+        self.counts.origin_wait_seconds += seconds
+        self.counts.documents.answered(
+            exchange.forward, exchange.head, head.status, seconds + exchange.queued_s
+        )
         if (
             head.plain and head.content_length == len(data) and exchange.head.framing.plain
         ):  # as nearly always

@@ -50,6 +50,8 @@ class Exchange(Tunnelling):
     began: float = 0.0  # the loop's time, where it is measured
     verdict: Verdict | None = _UNDECIDED
     hints: int = 0  # answers of the origin before its answer
+    queued_s: float = 0.0  # waited for a connection
+    _queued_at: float = 0.0
     sent: int = 0  # bytes of the answer's body
     _collected: CollectedBody | None = (
         None  # the body so far, while it is read before a connection is taken, or for the page
@@ -152,6 +154,7 @@ class Exchange(Tunnelling):
     def waits(self) -> None:
         """No connection is ready."""
         if self.visitor is not None:
+            self._queued_at = self.visitor.gateway.now()
             self.visitor.expect(self.visitor.limits.origin_queue_s)
 
     def connected(self, connection: OriginConnection) -> None:
@@ -163,6 +166,8 @@ class Exchange(Tunnelling):
             connection.pool.give_back(connection, 0)
             return
         self.origin = connection
+        if self._queued_at:
+            self.queued_s = visitor.gateway.now() - self._queued_at
         try:
             data = outgoing_head(
                 self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies
@@ -391,6 +396,8 @@ class Exchange(Tunnelling):
             visitor.cut(reset=self._until_close)  # or HTTP/1.0 would take it for a whole answer
         else:
             visitor.counts.failed += 1
+            if status != 503:
+                visitor.counts.documents.failed(self.forward, self.head)
             self.origin_has_room()
             visitor.answer(self.sorry(status))
 

@@ -1,0 +1,67 @@
+"""How origins answer the documents of admitted visitors, by room: what limits that follow an origin
+are found from. A document is what an admitted visitor waits for with an empty screen.
+"""
+
+from bisect import bisect_left
+
+from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
+from greenroom.decision.verdict import Forward
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.request.admissible import signs_in
+
+BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
+
+
+class RoomDocuments:
+    """Since the start of the process."""
+
+    __slots__ = ("counts", "failed", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * BUCKETS
+        """Of answers below 500, by the time to the first byte."""
+        self.sum_s = 0.0
+        self.failed = 0
+        """Answered with 5xx, or not at all."""
+
+    @property
+    def histogram(self) -> Histogram:
+        return Histogram(tuple(self.counts), self.sum_s * 1000)
+
+
+class Documents:
+    def __init__(self) -> None:
+        self._by_room: dict[str, RoomDocuments] = {}
+
+    def answered(
+        self, forward: Forward | None, head: RequestHead, status: int, seconds: float
+    ) -> None:
+        if forward is None or forward.ticket is None or forward.provisional:
+            return
+        signs = head.arrival.signs or signs_in(head.arrival)
+        if not signs.document:
+            return
+        room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
+        if status < 500:
+            room.counts[bisect_left(BOUNDS_S, seconds)] += 1
+            room.sum_s += seconds
+        else:
+            room.failed += 1
+
+    def failed(self, forward: Forward | None, head: RequestHead) -> None:
+        """The origin refused or broke the connection, or took too long.
+
+        A request that got no connection is not meant: one client can use up its own share of them.
+        """
+        self.answered(forward, head, 502, 0.0)
+
+    def of(self, room_id: str) -> RoomDocuments | None:
+        return self._by_room.get(room_id)
+
+    def keep(self, room_ids: set[str]) -> None:
+        for room_id in self._by_room.keys() - room_ids:
+            del self._by_room[room_id]
+
+    def _begin(self, room_id: str) -> RoomDocuments:
+        room = self._by_room[room_id] = RoomDocuments()
+        return room

@@ -20,9 +20,10 @@ from greenroom.api.metrics import EXPORTED, gateway_rows
 from greenroom.api.openapi import FORMS
 from greenroom.cli import app
 from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEntry, WebhookEntry
-from greenroom.config.event_entries import TIMES, EventExtra
+from greenroom.config.event_entries import EventExtra
 from greenroom.config.health_check_entries import HealthCheckExtra
 from greenroom.config.room_entries import Extra
+from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
 from greenroom.model.alert_types import ALERTS, example
 from greenroom.model.crawler import Crawler
@@ -39,7 +40,7 @@ from greenroom.model.health_check import (
 from greenroom.model.oidc import OidcEntry, OidcRole
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 from greenroom.rules import FIELDS, FUNCTIONS
 from greenroom.rules.functions import FunctionSpec
@@ -192,10 +193,9 @@ def configuration() -> str:
     parts.append(
         f"\n## `[[rooms.events]]`\n\nEvents of the room above them, at most {EVENTS_PER_ROOM}: [the"
         " how-to](../howto/run-a-sale.md). An event inherits from the room what it does not"
-        " set.\n\n"
-        + keys(EventExtra)
-        + "\n"
-        + keys(Event, without=["id", *TIMES.values(), "written_times"])
+        " set. Times have a time zone; quotes are optional. Only the pre-queue may be left out.\n\n"
+        + "".join(f"- `{f.name}`: {f.rule.help}\n" for f in EVENT.fields if f.name in TIMES)
+        + f"\n{keys(EventExtra)}\n{keys(Event, ['id', *TIMES.values(), 'written_times'])}"
     )
     parts.append(
         f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the"
@@ -219,7 +219,7 @@ def configuration() -> str:
     )
     parts.append(
         "\n## `[[status_pages]]`\n\nPublic pages on `status_listen`: [the"
-        " how-to](../howto/status-page.md).\n\n" + keys(PageSettings)
+        " how-to](../howto/status-page.md).\n\n" + keys(StatusPage, without=["id"])
     )
     parts.append(
         f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the"

@@ -150,6 +150,7 @@ def test_everything_wrong_with_a_policy_is_said_at_once(api) -> None:
     assert refused.pointers == {
         "/name",
         "/enabled",
+        "/mechanisms/email/0/id",
         "/mechanisms/pigeon",
         "/alert_interval",
         "/colour",

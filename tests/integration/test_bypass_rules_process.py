@@ -157,7 +157,7 @@ def test_check_draws_every_fault_on_the_line_of_the_file_where_it_is(tmp_path: P
     )
     assert f"{file}:15: rooms[0].rules[0].expression: Filter parsing error (3:35)" in done.stderr
     assert (
-        f"{file}:17: rooms[0].rules[1].expresion: unknown key; did you mean expression?"
+        f"{file}:17: rooms[0].rules[1].expresion: unknown field; did you mean expression?"
         in done.stderr
     )
     assert f"{file}:5: lists[0].items[0]" in done.stderr

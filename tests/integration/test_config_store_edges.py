@@ -300,7 +300,7 @@ def test_a_file_that_clashes_with_the_store_is_refused_and_taken_once_the_way_is
     edge = greenroom.config(f'origin = "{origin.url}"\n{FILE_ROOM}')
     clash = FILE_ROOM.replace("file.example.com", "shop.example.com")
     (greenroom.folder / "greenroom.toml").write_text(f'origin = "{origin.url}"\n{clash}')
-    edge.wait_until_printed("shop.example.com/ is already covered by room fromfile")
+    edge.wait_until_printed("shop.example.com/ already belongs to waiting room fromfile")
     assert held(edge, "file.example.com"), "the last good file goes on"
     writer.write(Remove("room", "r1"))
     edges.until(edge, "greenroom_config_valid", 1)

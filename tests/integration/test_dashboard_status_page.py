@@ -12,7 +12,7 @@ from dashboard_rig import DashboardRig
 
 from greenroom.errors import StorageFailed
 from greenroom.model.notification import IncidentNote
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
 
 STATUS = "/status-page"
@@ -107,8 +107,8 @@ def test_each_page_of_the_settings_has_its_preview(dashboard: DashboardRig) -> N
     visitor = dashboard.person("viewer")
     assert "No status page is served yet" in visitor.get(STATUS).text
     pages = (
-        PageSettings(title="Shop", rooms=("r1",)),
-        PageSettings(title="Blog", host="blog.example"),
+        StatusPage(title="Shop", rooms=("r1",)),
+        StatusPage(title="Blog", host="blog.example"),
     )
     dashboard.settings = SimpleNamespace(status_listen="127.0.0.1:1", status_pages=pages)
     text = visitor.get(STATUS).text

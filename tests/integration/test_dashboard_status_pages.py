@@ -87,9 +87,7 @@ def test_what_is_wrong_is_beside_its_field_and_has_no_preview(dashboard: Dashboa
         )
     taken = visitor.post(AT, **FORM)
     assert taken.status_code == 400
-    assert "status.example.com/ is the address of the page 'Shop status' already" in html.unescape(
-        taken.text
-    )
+    assert "there is a status page status.example.com/ already" in html.unescape(taken.text)
     assert (
         visitor.post(
             AT, **FORM | {"host": "", "rooms": [str(number) for number in range(201)]}

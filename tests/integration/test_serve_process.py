@@ -179,7 +179,7 @@ def test_a_data_directory_in_use(greenroom, origin) -> None:
 def test_a_broken_file(greenroom) -> None:
     running = greenroom.config("origin = 3\n", ready=False)
     assert running.end() == 1
-    assert f"{greenroom.folder}/greenroom.toml:1: origin: must be a table" in running.output
+    assert f"{greenroom.folder}/greenroom.toml:1: origin: must be an object" in running.output
 
 
 def test_keys_that_others_can_read(greenroom, origin) -> None:

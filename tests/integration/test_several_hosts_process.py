@@ -199,11 +199,11 @@ def test_hosts_without_a_common_name_get_a_cookie_each_and_the_operator_is_told(
         ),
         (
             [SHOES_A, SHOES_B.replace('suffix = "b"', 'suffix = "a"')],
-            "rooms[1].cookie_suffix: must differ from that of room a",
+            "rooms[1].cookie_suffix: must differ from that of waiting room a",
         ),
         (
             [SHOES_A, routes("b", "b", "b.example.com/shoes/product_456")],
-            "b.example.com/shoes/product_456 is already covered by rooms[0]",
+            "b.example.com/shoes/product_456 already belongs to waiting room a",
         ),
         (['name = "a"\nhost = "shop.*.com"\n'], "rooms[0].host: must be"),
         (['name = "a"\nhost = "*example.com"\n'], "rooms[0].host: must be"),

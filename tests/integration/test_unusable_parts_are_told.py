@@ -14,7 +14,7 @@ from greenroom.errors import Problem
 from greenroom.model.configuration import Configuration
 from greenroom.runtime.alert_picture import PictureTaker
 
-FAULT = Problem("room shop", "cookie_suffix must differ from that of room other")
+FAULT = Problem("room shop", "cookie_suffix: must differ from that of waiting room other")
 STATE = ProcessState(
     version="1",
     phase="serving",

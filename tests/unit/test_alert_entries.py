@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.config.config import Config
-from greenroom.config.layers import file_records, with_alerting
+from greenroom.config.layers import layered
 from greenroom.config.load import read_config
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration
@@ -89,7 +89,7 @@ def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_a
 
 def test_the_layers_show_them_read_only_beside_what_the_store_has(tmp_path: Path) -> None:
     found = read(WHOLE, tmp_path)
-    both = with_alerting(found, Configuration(revision=7))
+    both = layered(found, Configuration(revision=7))
     assert both.revision == 7
     assert [
         entry.read_only
@@ -99,14 +99,9 @@ def test_the_layers_show_them_read_only_beside_what_the_store_has(tmp_path: Path
             *both.alert_policies.values(),
         )
     ] == [True] * 4
-    assert {type(record) for record, _ in file_records(found, Configuration())} == {
-        Webhook,
-        PagerdutyService,
-        AlertPolicy,
-    }
-    nothing = read("", tmp_path)
+    nothing = read_config("", tmp_path / "greenroom.toml")
     stored = Configuration(revision=3)
-    assert with_alerting(nothing, stored) is stored
+    assert layered(nothing, stored) is stored
 
 
 def test_everything_wrong_is_said_at_once_with_its_place(tmp_path: Path) -> None:

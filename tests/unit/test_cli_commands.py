@@ -153,7 +153,7 @@ def test_check_says_everything_that_is_wrong_as_editors_like_it(tmp_path: Path) 
     assert result.exit_code == 1
     assert result.output.splitlines() == [
         f"{file}:8: limits.connections: must be at least 1, not 0",
-        f"{file}:18: rooms[0].queueall: unknown key; did you mean queue_all?",
+        f"{file}:18: rooms[0].queueall: unknown field; did you mean queue_all?",
         f"{file}: 2 problems",
     ]
 

@@ -22,29 +22,37 @@ def two_rooms(first: dict[str, str], second: dict[str, str]) -> str:
         (
             {"name": "a"},
             {"name": "a", "path": "/x"},
-            "line 10: rooms[1].name: 'a': there is already a room of this name (rooms[0])",
+            "line 10: rooms[1].name: there is a waiting room a already",
         ),
         (
             {"name": "a"},
             {"name": "b"},
-            "line 12: rooms[1].path: a.example.com/ is already covered by rooms[0].path",
+            "line 11: rooms[1].host: a.example.com/ already belongs to waiting room a",
         ),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/x/"}, "already covered"),
-        ({"name": "a", "path": "/x"}, {"name": "b", "path": "/%78"}, "already covered"),
+        (
+            {"name": "a", "path": "/x"},
+            {"name": "b", "path": "/x/"},
+            "already belongs to waiting room a",
+        ),
+        (
+            {"name": "a", "path": "/x"},
+            {"name": "b", "path": "/%78"},
+            "already belongs to waiting room a",
+        ),
         (
             {"name": "a", "path": "/x"},
             {"name": "b", "path": "/X", "more": "case_insensitive_paths = true"},
-            "already covered",
+            "already belongs to waiting room a",
         ),
         (
             {"name": "a", "path": "/x", "more": "id = 'i'"},
             {"name": "b", "more": "id = 'i'"},
-            "rooms[1].id: i: rooms[0] already has this id",
+            "rooms[1].id: there is a waiting room with the id i already",
         ),
         (
             {"name": "a", "path": "/x"},
             {"name": "b", "more": f"id = '{room_id('a')}'"},
-            "rooms[0] already has this id",
+            f"there is a waiting room with the id {room_id('a')} already",
         ),
     ],
 )
@@ -62,7 +70,7 @@ def test_rooms_whose_cookies_would_overwrite_one_another_are_refused() -> None:
         {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")},
         {"name": "b", "path": "/x/3", "more": routes.format(path="x/4")},
     )
-    assert "rooms[1].cookie_suffix: must differ from that of room a" in only_problem(text)
+    assert "rooms[1].cookie_suffix: must differ from that of waiting room a" in only_problem(text)
 
 
 def test_rooms_inside_one_another_are_fine() -> None:

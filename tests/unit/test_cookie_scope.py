@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from greenroom.errors import Problem
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.request.cookie_scope import (
@@ -130,19 +131,23 @@ def room(
     )
 
 
+def clashes(rooms: list[Room]) -> list[Problem]:
+    return list(scope_clashes(rooms))
+
+
 def test_two_rooms_that_would_overwrite_each_others_cookie_are_reported() -> None:
-    clashes = scope_clashes(
+    found = clashes(
         [room("a", "x.com/A", case_insensitive=True), room("b", "x.com/B", case_insensitive=True)]
     )
-    assert [clash.pointer for clash in clashes] == ["rooms[1].cookie_suffix"]
-    assert clashes[0].reason == (
-        "must differ from that of room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
+    assert [clash.pointer for clash in found] == ["rooms[1].cookie_suffix"]
+    assert found[0].reason == (
+        "must differ from that of waiting room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
     )
 
 
 def test_rooms_with_a_path_host_or_suffix_of_their_own_do_not_clash() -> None:
     assert (
-        scope_clashes(
+        clashes(
             [
                 room("a", "x.com/"),
                 room("b", "x.com/shop"),
@@ -153,18 +158,15 @@ def test_rooms_with_a_path_host_or_suffix_of_their_own_do_not_clash() -> None:
         )
         == []
     )
-    assert (
-        scope_clashes([room("a", "x.com/%C3%A9", suffix="a"), room("b", "x.com/", suffix="b")])
-        == []
-    )
+    assert clashes([room("a", "x.com/%C3%A9", suffix="a"), room("b", "x.com/", suffix="b")]) == []
 
 
 def test_rooms_that_share_a_common_domain_clash() -> None:
     several = room("a", "a.x.com/", "b.x.com/", suffix="s")
-    assert len(scope_clashes([several, room("b", "x.com/", suffix="s")])) == 1
+    assert len(clashes([several, room("b", "x.com/", suffix="s")])) == 1
     assert (
         len(
-            scope_clashes(
+            clashes(
                 [room("a", "one.com/", "two.com/", suffix="s"), room("b", "two.com/", suffix="s")]
             )
         )

@@ -321,7 +321,7 @@ def test_the_command_says_what_is_wrong(file: Path, monkeypatch: pytest.MonkeyPa
     file.write_text("nonsense = 1")
     done = CliRunner().invoke(app, ["explain", "https://a.example.com/", "--config", str(file)])
     assert done.exit_code == 1
-    assert "nonsense: unknown key" in done.stderr
+    assert "nonsense: unknown field" in done.stderr
 
 
 def test_a_broken_list_is_an_error_of_the_configuration() -> None:

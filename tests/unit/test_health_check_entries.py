@@ -4,7 +4,7 @@ line.
 
 import pytest
 
-from greenroom.config.layers import FILE_ZONE_ID, file_records, merged
+from greenroom.config.layers import FILE_ZONE_ID, layered, merged
 from greenroom.config.load import read_config
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import Put, applied
@@ -132,9 +132,9 @@ def test_a_check_of_the_file_is_in_the_zone_that_covers_what_it_serves() -> None
         1,
     )
     homes = {
-        record.name: parent
-        for record, parent in file_records(file, stored)
-        if isinstance(record, HealthCheck)
+        entry.record.name: entry.parent
+        for entry in layered(file, stored).health_checks.values()
+        if entry.read_only
     }
     assert homes == {"behind": "z", "elsewhere": FILE_ZONE_ID}
     assert [check.name for check in merged(file, stored).health_checks] == [
@@ -156,4 +156,4 @@ def test_a_check_of_the_store_with_the_id_of_one_in_the_file_is_left_out_and_nam
     )
     both = merged(file, stored)
     assert [check.name for check in both.health_checks] == ["a"]
-    assert [fault.unit for fault in both.faults] == ["health check h"]
+    assert [fault.unit for fault in both.faults] == ["health check h (h)"]

@@ -99,7 +99,7 @@ def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
     [
         (
             Put(room("r1", host="file.example.com"), "z1"),
-            "room r1: file.example.com/ is already covered by room infile",
+            "room r1: file.example.com/ already belongs to waiting room infile",
         ),
         (
             Put(RuleList(id="l1", name="staff", kind="asn")),
@@ -127,9 +127,14 @@ def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None
 
 
 def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
-    both = merged(file, stored(ZONE, Put(replace(room("r1"), id=file.rooms[0].id), "z1")))
+    taken = file.rooms[0].id
+    puts = ZONE, Put(replace(room("r1"), id=taken), "z1"), Put(event("e1"), taken)
+    both = merged(file, stored(*puts))
     assert both.rooms == file.rooms
-    assert [str(fault.problem) for fault in both.faults] == ["room r1: has the id of room infile"]
+    assert both.events == {}
+    assert [str(fault.problem) for fault in both.faults] == [
+        f"room r1 ({taken}): has the id of a waiting room in the configuration file"
+    ]
 
 
 def test_two_rooms_with_one_cookie_leave_the_older_one_as_it_is_and_hold_the_visitors_of_the_other(

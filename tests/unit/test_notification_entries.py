@@ -77,6 +77,7 @@ def test_everything_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
         "notifications.smtp_password_file",
         "notifications.smtp_security",
         "notifications.webhook_test",
+        "outbound.allow[0]",
         "outbound.allow[1]",
         "outbound.ports[0]",
     }

@@ -17,14 +17,14 @@ from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.branding import Branding
 from greenroom.model.event import Event
 from greenroom.model.room import Room
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.model.visit import Estimate
 from greenroom.status_page.render import CSP, STYLE, atom, document, html
 from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, RoomFacts, StatusFacts, view
 
 NOW = 1_900_000_000_000  # 17 March 2030
 DAY = 86_400_000
-EVERYTHING = PageSettings(title="Shop <status>", rooms=("*",), health_checks=("*",))
+EVERYTHING = StatusPage(title="Shop <status>", rooms=("*",), health_checks=("*",))
 
 
 def incident(
@@ -170,7 +170,7 @@ def test_a_page_shows_what_was_chosen_for_it() -> None:
     )
 
     def names(**settings) -> list[str]:
-        return [line.name for line in view(PageSettings(**settings), facts).lines]
+        return [line.name for line in view(StatusPage(**settings), facts).lines]
 
     assert names() == []
     assert names(rooms=("blog",)) == ["b.example/news"]
@@ -180,7 +180,7 @@ def test_a_page_shows_what_was_chosen_for_it() -> None:
         "Ticket shop",
         "b.example/news",
     ]
-    assert view(PageSettings(rooms=("*",)), facts).stories == ()
+    assert view(StatusPage(rooms=("*",)), facts).stories == ()
 
 
 def test_incidents_have_their_times_from_alerts_and_their_notes_from_operators() -> None:
@@ -232,7 +232,7 @@ def test_the_page_needs_no_script_and_cannot_be_made_to_run_one() -> None:
     notes = (NoteFacts("n1", "", nasty, nasty + "\x01\n\nSecond paragraph", NOW),)
     check = CheckFacts("c1", nasty, "healthy", days=CHECK.days)
     found = view(
-        PageSettings(title=nasty, health_checks=("*",)),
+        StatusPage(title=nasty, health_checks=("*",)),
         StatusFacts(NOW, (), (check,), [incident()], notes),
     )
     page = html(found, "/feed.atom", "/status.json")

@@ -14,11 +14,10 @@ from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import filter_problems
-from greenroom.config.records import read_record
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
-from greenroom.model.fields import spec
+from greenroom.model.fields import Unique, spec
 from greenroom.model.notification import (
     DESTINATIONS_MAX,
     EMAILS_MAX,
@@ -28,11 +27,17 @@ from greenroom.model.notification import (
     record_problems,
 )
 from greenroom.outbound import OutboundRefused, read_target
+from greenroom.web.api_shapes import read_nested
 
 SECRET_FILE_MAX = 10_000
 """Bytes; a larger file does not hold a secret on its first line."""
 
 EntryType = TypeVar("EntryType")
+_WORDS = {
+    "webhooks": "webhook",
+    "pagerduty_services": "PagerDuty service",
+    "alert_policies": "alert policy",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,20 +152,13 @@ def _entries(
     if len(listed) > most:
         problems.append(Problem(section, f"must be at most {most} entries, not {len(listed)}"))
         return
-    names: dict[str, str] = {}
+    names = Unique(_WORDS[section])
     for index, table in enumerate(listed):
         at = step(section, index)
-        entry = read_record(kind, table, at, problems)
+        entry = read_nested(kind, at, table, problems)
         if entry is None:
             continue
-        name = table["name"]
-        if names.setdefault(name, at) != at:
-            problems.append(
-                Problem(
-                    step(at, "name"),
-                    f"{name!r}: there is already an entry of this name ({names[name]})",
-                )
-            )
+        problems += names.problems(step(at, "name"), table["name"])
         yield at, entry
 
 

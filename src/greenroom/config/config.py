@@ -18,7 +18,7 @@ from greenroom.model.offer import Offer
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
 from greenroom.request.path_readings import PathPolicy
 from greenroom.settings.limits import Limits
@@ -118,7 +118,7 @@ class Config:
     alerting: Alerting = field(default_factory=Alerting)
     status_listen: Address | None = None
     """None: no status pages."""
-    status_pages: tuple[PageSettings, ...] = ()
+    status_pages: tuple[StatusPage, ...] = ()
     faults: tuple[UnitFault, ...] = ()
     """What of the store is left out, or held instead of served."""
     path: Path | None = None

@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from greenroom.config.records import read_record
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
 from greenroom.model.crawler import CRAWLERS_MAX, Crawler
+from greenroom.model.fields import Unique
+from greenroom.web.api_shapes import read_nested
 
 
 def read_crawlers(
@@ -30,15 +31,15 @@ def read_crawlers(
         )
         return (), []
     read: list[Crawler] = []
+    names = Unique("crawler")
     files: list[Path] = []
     for index, entry in enumerate(raw):
         at = step("crawlers", index)
-        crawler = read_record(Crawler, entry, at, problems)
+        crawler = read_nested(Crawler, at, entry, problems)
         if crawler is None:
             continue
         found = _text_problems(crawler, at)
-        if crawler.name in [other.name for other in read]:
-            found.append(Problem(step(at, "name"), f"duplicate crawler name {crawler.name}"))
+        found += names.problems(step(at, "name"), crawler.name)
         if not (crawler.domains or crawler.ranges or crawler.ranges_file):
             found.append(
                 Problem(
@@ -63,12 +64,12 @@ def read_crawlers(
 
 
 def _text_problems(crawler: Crawler, at: str) -> list[Problem]:
-    """Entries that are not text, and words so short that they match half of all user agents."""
+    """Words so short that they match half of all user agents."""
     problems = [
         Problem(step(step(at, key), place), "must be text of at least 3 characters")
         for key in ("user_agents", "domains", "ranges")
         for place, text in enumerate(getattr(crawler, key))
-        if not isinstance(text, str) or len(text) < 3
+        if len(text) < 3
     ]
     return (
         problems

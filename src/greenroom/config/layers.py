@@ -10,26 +10,35 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from greenroom.config.addresses import loop_problems, origin_problems
 from greenroom.config.config import Config, UnitFault
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
-from greenroom.model.change import AuditEntry, Change, Put, applied
-from greenroom.model.configuration import KIND_OF, KINDS, Configuration, Entry, Record
+from greenroom.model.change import AuditEntry, Change, Put, applied, name_of
+from greenroom.model.configuration import (
+    KIND_OF,
+    KIND_WORDS,
+    KINDS,
+    Configuration,
+    Entry,
+    EntryIndex,
+    R,
+    Record,
+    Unusable,
+)
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleSet
-from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import NO_ORIGIN, Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.own_listeners import Listening
-from greenroom.request.cookie_scope import CookieClaims
+from greenroom.request.cookie_scope import CookieClaims, must_differ
 from greenroom.request.hosts import KnownHosts, known_hosts
 from greenroom.request.path_readings import PathPolicy
-from greenroom.request.routing import Coverage
+from greenroom.request.routing import Coverage, belongs_to
 from greenroom.settings.process import Address
 from greenroom.web.stores import ConfigStore
 
@@ -42,90 +51,74 @@ FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
 UNREADABLE_TOLD = 100
 """Records that cannot be read and are named one by one: a list may have ten thousand items."""
 
-OTHER_ID = "has the id of another waiting room"
-
 COMPILED = ("zone", "room", "event", "rules", "list", "list_item", "health_check", "status_page")
 """Kinds that processes compile."""
 
 CompileFaults = Callable[[Config, Config], list[UnitFault]]
 """(running, wanted) -> what of `wanted` that differs from `running` cannot be compiled."""
 
-T = TypeVar("T")
+
+def _entry(record: Record, parent: str) -> Entry[Any]:
+    return Entry(record, parent, 0, 0, 0, read_only=True)
+
+
+def layered(
+    file: Config, stored: Configuration, entry_of: Callable[[Record, str], Entry[Any]] = _entry
+) -> Configuration:
+    """The store's configuration with the file's records as read-only entries.
+
+    What of the store has the id of one of these is in `unusable`, and nothing below it is used.
+    """
+    entries = [entry_of(record, parent) for record, parent in _file_records(file, stored)]
+    lost: dict[tuple[str, str], Entry[Any]] = {}
+    gone: list[tuple[str, str]] = []
+    for kind, new in ((KIND_OF[type(entry.record)], entry) for entry in entries):
+        old = stored.index_of(kind).get(new.id)
+        if old is not None:
+            reason = f"has the id of a {KIND_WORDS[kind]} in the configuration file"
+            unusable = Unusable(old.id, name_of(kind, old.record), reason)
+            lost[kind, old.id] = replace(old, record=unusable)
+            gone += [(kind, old.id), *stored.below(kind, old.id)]
+    return stored.changed(stored.revision, entries, gone, lost) if entries else stored
 
 
 def merged(file: Config, stored: Configuration) -> Config:
-    """The file's configuration with everything of the store. Never fails: `faults` has what cannot
-    be used.
+    """What processes use of file and store. Never fails: `faults` has what cannot be used.
 
     Of two conflicting things, the file's counts, then the store's older one. An unusable room holds
     its visitors, where no other room covers the route.
     """
+    known = layered(file, stored)
     faults: list[UnitFault] = []
-    zones = {entry.id: entry.record for entry in stored.zones.values()}
+    zones = {entry.id: entry.record for entry in known.zones.values() if not entry.read_only}
     origins = _zone_origins(file, zones.values(), faults)
     closed = {fault.zone_id for fault in faults} | {
-        zone_id for kind, zone_id in stored.unusable if kind == "zone"
+        zone_id for kind, zone_id in known.unusable if kind == "zone"
     }
-    faults += _unreadable(stored)
-    rooms, held = _usable_rooms(file, stored, closed, faults)
-    pages = {page.where for page in file.status_pages}
-    lists = {found.name for found in file.lists}
-    checks = {check.id for check in file.health_checks}
+    faults += _unreadable(known)
+    rooms, held = _usable_rooms(file, known, closed, faults)
+    lists = _unclaimed(known.lists, lambda found: found.name, "is", faults)
+    pages = _unclaimed(
+        known.status_pages, lambda page: page.where, "is at the address of a page that is", faults
+    )
     return replace(
         file,
         rooms=(*file.rooms, *rooms),
-        zones={room.id: zones[stored.rooms[room.id].parent] for room in rooms},
+        zones={room.id: zones[known.rooms[room.id].parent] for room in rooms},
         zone_names=tuple(zone.name for zone in zones.values()),
         zone_origins=origins,
         events={
-            **file.events,
-            **{
-                room.id: events
-                for room in rooms
-                if room.id not in held and (events := _records(stored.events.of(room.id)))
-            },
+            room_id: tuple(entry.record for entry in events)
+            for room_id in known.rooms
+            if room_id not in held and (events := known.events.of(room_id))
         },
         rules={
-            **{one.id: one.record.rules for one in stored.rules.values() if one.id not in held},
-            **file.rules,
+            entry.id: entry.record.rules for entry in known.rules.values() if entry.id not in held
         },
-        offers={entry.id: entry.record.offers for entry in stored.offers.values()},
-        lists=(
-            *file.lists,
-            *_unless(
-                lambda found: found.name in lists,
-                stored.rule_lists(),
-                lambda found: UnitFault(
-                    f"list {found.name}", "is already in the configuration file"
-                ),
-                faults,
-            ),
-        ),
-        health_checks=(
-            *file.health_checks,
-            *_unless(
-                lambda check: check.id in checks,
-                stored.health_checks.records(),
-                lambda check: UnitFault(
-                    f"health check {check.name}",
-                    "has the id of a health check in the configuration file",
-                    stored.health_checks[check.id].parent,
-                ),
-                faults,
-            ),
-        ),
-        status_pages=(
-            *file.status_pages,
-            *_unless(
-                lambda page: page.where in pages,
-                stored.status_pages.records(),
-                lambda page: UnitFault(
-                    f"status page {page.title}",
-                    f"{page.where} is already the address of a page in the configuration file",
-                ),
-                faults,
-            ),
-        ),
+        offers={entry.id: entry.record.offers for entry in known.offers.values()},
+        lists=tuple(known.rule_list(entry) for entry in lists),
+        health_checks=tuple(entry.record for entry in _file_first(known.health_checks)),
+        status_pages=tuple(entry.record for entry in pages),
         zone_paths={
             zone.name: PathPolicy(zone.ambiguous_paths, zone.merge_slashes)
             for zone in zones.values()
@@ -137,34 +130,41 @@ def merged(file: Config, stored: Configuration) -> Config:
     )
 
 
-def _unreadable(stored: Configuration) -> Iterator[UnitFault]:
-    """One for each stored record that cannot be read; what belongs to one is not named again."""
+def _unreadable(known: Configuration) -> Iterator[UnitFault]:
+    """One for each record that cannot be used; what belongs to one is not named again."""
     first = [
         (kind, entry)
-        for (kind, _), entry in stored.unusable.items()
-        if kind not in KINDS or (KINDS[kind].parent, entry.parent) not in stored.unusable
+        for (kind, _), entry in known.unusable.items()
+        if kind not in KINDS or (KINDS[kind].parent, entry.parent) not in known.unusable
     ]
     for kind, entry in first[:UNREADABLE_TOLD]:
-        room = stored.rooms.get(entry.parent)
+        room = known.rooms.get(entry.parent)
         zone_id = entry.id if kind == "zone" else room.parent if room else entry.parent
         name = entry.record.name
         unit = f"{kind.replace('_', ' ')} {name + f' ({entry.id})' if name else entry.id}"
-        yield UnitFault(unit, entry.record.reason, zone_id if zone_id in stored.zones else "")
+        yield UnitFault(unit, entry.record.reason, zone_id if zone_id in known.zones else "")
     if len(first) > UNREADABLE_TOLD:
         yield UnitFault("the store", f"{len(first) - UNREADABLE_TOLD} more records like these")
 
 
-def _unless(
-    taken: Callable[[T], bool],
-    found: Iterable[T],
-    fault: Callable[[T], UnitFault],
-    faults: list[UnitFault],
-) -> Iterator[T]:
-    for each in found:
-        if taken(each):
-            faults.append(fault(each))
+def _file_first(index: EntryIndex[R]) -> list[Entry[R]]:
+    return sorted(index.values(), key=lambda entry: not entry.read_only)
+
+
+def _unclaimed(
+    index: EntryIndex[R], claim: Callable[[R], str], what: str, faults: list[UnitFault]
+) -> list[Entry[R]]:
+    """Leaves out entries of the store that claim what one of the file has."""
+    taken = {claim(entry.record) for entry in index.values() if entry.read_only}
+    usable = []
+    for entry in _file_first(index):
+        if entry.read_only or claim(entry.record) not in taken:
+            usable.append(entry)
         else:
-            yield each
+            kind = KIND_OF[type(entry.record)]
+            unit = f"{kind.replace('_', ' ')} {name_of(kind, entry.record)}"
+            faults.append(UnitFault(unit, f"{what} already in the configuration file"))
+    return usable
 
 
 def _zone_origins(
@@ -180,45 +180,38 @@ def _zone_origins(
 
 
 def _usable_rooms(
-    file: Config, stored: Configuration, closed: Container[str], faults: list[UnitFault]
+    file: Config, known: Configuration, closed: Container[str], faults: list[UnitFault]
 ) -> tuple[list[Room], set[str]]:
     """Rooms of the store, and ids of those that conflict or are in a zone of `closed`: these hold
     their visitors.
     """
     covered: Coverage[Room] = Coverage()
     cookies: CookieClaims[Room] = CookieClaims()
-    ids = {room.id: room for room in file.rooms}
     for room in file.rooms:
         for route in room.routes:
             covered.claim(room, route, room.case_insensitive_paths)
         cookies.claim(room, room)
     rooms, held = [], set()
-    for entry in stored.rooms.values():
-        room = in_zone(entry.record, stored.zones[entry.parent].record)
-        if room.id in ids:
-            faults.append(_clash(entry, f"has the id of room {ids[room.id].name}", OTHER_ID))
+    for entry in known.rooms.values():
+        if entry.read_only:
             continue
+        room = in_zone(entry.record, known.zones[entry.parent].record)
         free = []
         for route in room.routes:
             taken = covered.claim(room, route, room.case_insensitive_paths)
             if taken is None:
                 free.append(route)
             else:
-                place = f"{route.host}{route.path} is already covered by"
                 told = "another route of it" if taken is room else "another waiting room"
-                faults.append(_clash(entry, f"{place} room {taken.name}", f"{place} {told}"))
+                reasons = (belongs_to(route, by) for by in (f"waiting room {taken.name}", told))
+                faults.append(_clash(entry, *reasons))
         clash = cookies.holder(room) if len(free) == len(room.routes) else None
         if clash:
             other, what = clash
-            reason = "cookie_suffix must differ from that of"
-            faults.append(
-                _clash(
-                    entry,
-                    f"{reason} room {other.name}: {what}",
-                    f"{reason} another waiting room: {what}",
-                )
-            )
-        lost = ("room", room.id) in stored.unusable
+            owners = f"waiting room {other.name}", "another waiting room"
+            reasons = (f"cookie_suffix: {must_differ(owner, what)}" for owner in owners)
+            faults.append(_clash(entry, *reasons))
+        lost = ("room", room.id) in known.unusable
         if clash or lost or entry.parent in closed or len(free) < len(room.routes):
             if not free:
                 continue
@@ -314,10 +307,6 @@ def resolved_origin_problems(
     return []
 
 
-def _records(entries: Sequence[Entry[Any]]) -> tuple[Any, ...]:
-    return tuple(entry.record for entry in entries)
-
-
 class LayeredStore:
     """A store whose readers also see the file's records, marked read-only."""
 
@@ -343,7 +332,7 @@ class LayeredStore:
         return self._store.revision()
 
     def read(self) -> Configuration:
-        return self._both(self._store.read())
+        return self.over(self._store.read())
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
         # By the functions with which processes compile a configuration.
@@ -379,7 +368,7 @@ class LayeredStore:
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:
-        return self._both(
+        return self.over(
             self._store.write(changes, expected=expected, author=author, now_ms=now_ms)
         )
 
@@ -404,14 +393,12 @@ class LayeredStore:
     def close(self) -> None:
         self._store.close()
 
-    def _both(self, stored: Configuration) -> Configuration:
+    def over(self, stored: Configuration) -> Configuration:
+        """Adds the file's records to a configuration of the store."""
         file, known = self._file(), self._known
         if known and known[0] is stored and known[1] is file:
             return known[2]
-        both = stored.changed(
-            stored.revision,
-            [self._entry(record, parent) for record, parent in file_records(file, stored)],
-        )
+        both = layered(file, stored, self._entry)
         self._known = stored, file, both
         return both
 
@@ -429,7 +416,7 @@ class LayeredStore:
         return Entry(record, parent, created_ms, modified_ms, 0, read_only=True)
 
 
-def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
+def _file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, str]]:
     """(record, parent); rooms and checks are in the store's zone that covers their host, else in
     the file's.
     """
@@ -448,24 +435,11 @@ def file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record, 
     for record in file.alerting.records():
         yield record, ""
     for page in file.status_pages:
-        yield StatusPage(id=_id("status page", page.where), **vars(page)), ""
+        yield page, ""
     for found in file.lists:
-        list_id = _id("list", found.name)
-        yield replace(found, id=list_id, items=()), ""
+        yield replace(found, items=()), ""
         for item in found.items:
-            yield ListItem(id=_id("item", found.name, item), value=item), list_id
-
-
-def with_alerting(file: Config, stored: Configuration) -> Configuration:
-    """Adds the file's policies and destinations to the store's configuration."""
-    records = file.alerting.records()
-    return (
-        stored.changed(
-            stored.revision, [Entry(record, "", 0, 0, 0, read_only=True) for record in records]
-        )
-        if records
-        else stored
-    )
+            yield ListItem(id=_id("item", found.name, item), value=item), found.id
 
 
 def _home(host: str, stored: Configuration) -> str:

@@ -34,7 +34,7 @@ from greenroom.config.health_check_entries import read_health_checks
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.notification_entries import mail_notes, read_sending
 from greenroom.config.oidc_entries import read_oidc
-from greenroom.config.records import read_record, unknown_keys
+from greenroom.config.records import unknown_keys
 from greenroom.config.room_entries import foreign_form_notes, read_rooms
 from greenroom.config.rule_entries import read_lists
 from greenroom.config.shared import read_shared
@@ -47,6 +47,7 @@ from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.fields import specs
 from greenroom.model.route import host_problems
 from greenroom.settings.process import SECTIONS, SOCKET_FILE, Address, OriginEntry, Server, Tls
+from greenroom.web.api_shapes import read_nested
 
 FILE_MAX = 64 * 1024 * 1024
 """60 templates of the largest size; a mistyped path to something huge is refused."""
@@ -196,10 +197,10 @@ class _Reading:
         """None when anything is wrong; `problems` then says what."""
         raw = self._raw
         self.problems += unknown_keys(raw, ["origin", *specs(Server), *TABLES])
-        server = read_record(
+        server = read_nested(
             Server,
-            {key: value for key, value in raw.items() if key in specs(Server)},
             "",
+            {key: value for key, value in raw.items() if key in specs(Server)},
             self.problems,
         )
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
@@ -316,7 +317,7 @@ class _Reading:
                 **raw,
                 "access": "json" if raw["access"] else "off",
             }  # as it was written up to 0.1; goes with the next release
-        return read_record(kind, raw, name, self.problems)
+        return read_nested(kind, name, raw, self.problems)
 
     def _listeners(self) -> dict[str, Address]:
         """Listeners with a valid address; the others are reported."""
@@ -368,8 +369,8 @@ class _Reading:
 
     def _origin(self, pointer: str, raw: Any, listeners: Mapping[str, Address]) -> Origin | None:
         url_pointer = pointer if isinstance(raw, str) else step(pointer, "url")
-        entry = read_record(
-            OriginEntry, {"url": raw} if isinstance(raw, str) else raw, pointer, self.problems
+        entry = read_nested(
+            OriginEntry, pointer, {"url": raw} if isinstance(raw, str) else raw, self.problems
         )
         if entry is None:
             return None

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from greenroom.alerts.mail import LOCAL, MailServer
 from greenroom.alerts.settings import Sending
@@ -78,15 +77,6 @@ def _mail_server(
 def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPolicy:
     if section is None:
         return OutboundPolicy()
-    wrong = [
-        Problem(step(step("outbound", name), index), f"must be {what}, not {value!r:.60}")
-        for name, kind, what in _ITEMS
-        for index, value in enumerate(getattr(section, name))
-        if not _is(value, kind)
-    ]
-    problems += wrong
-    if wrong:
-        return OutboundPolicy()
     try:
         return OutboundPolicy(section.schemes, section.ports, section.allow, section.deny)
     except InvalidConfig as invalid:
@@ -97,15 +87,3 @@ def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPoli
                 Problem(f"outbound.{names.get(field, field)}{bracket}{rest}", problem.reason)
             )
         return OutboundPolicy()
-
-
-_ITEMS = (
-    ("schemes", str, "a string"),
-    ("ports", int, "a whole number"),
-    ("allow", str, "a string"),
-    ("deny", str, "a string"),
-)
-
-
-def _is(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from greenroom.config.records import read_record, unknown_keys
+from greenroom.config.records import unknown_keys
 from greenroom.config.toml_lines import step
 from greenroom.errors import GreenroomError, Problem
 from greenroom.model.oidc import ROLES_MAX, OidcEntry, OidcRole, OidcSettings, role_problems
 from greenroom.outbound import read_target, tls_context
+from greenroom.web.api_shapes import read_nested
 
 OIDC = "dashboard.oidc"
 LISTS = ("scopes", "allowed_domains", "allowed_groups")
@@ -32,15 +33,13 @@ def read_oidc(
         if isinstance(table, dict)
         else table
     )
-    entry = read_record(OidcEntry, plain, OIDC, problems)
+    entry = read_nested(OidcEntry, OIDC, plain, problems)
     roles = _roles(table.get("roles", []) if isinstance(table, dict) else [], problems)
     if entry is None:
         return None, ()
     for key in LISTS:
         wrong = [
-            index
-            for index, value in enumerate(getattr(entry, key))
-            if not isinstance(value, str) or not value or " " in value
+            index for index, value in enumerate(getattr(entry, key)) if not value or " " in value
         ]
         problems += [
             Problem(step(step(OIDC, key), index), "must be a text without spaces")
@@ -63,18 +62,8 @@ def _roles(raw: Any, problems: list[Problem]) -> tuple[OidcRole, ...]:
         problems.append(Problem(pointer, f"must be a list of at most {ROLES_MAX} tables"))
         return ()
     read = [
-        read_record(OidcRole, one, step(pointer, index), problems) for index, one in enumerate(raw)
+        read_nested(OidcRole, step(pointer, index), one, problems) for index, one in enumerate(raw)
     ]
-    for index, row in enumerate(read):
-        wrong = [
-            place
-            for place, zone in enumerate(row.zones if row else ())
-            if not isinstance(zone, str)
-        ]
-        problems += [
-            Problem(step(step(step(pointer, index), "zones"), place), "must be a text")
-            for place in wrong
-        ]
     found = tuple(row for row in read if row)
     problems += role_problems(found, pointer)
     return found

@@ -1,66 +1,34 @@
-"""Turns tables of a configuration file into described records and collects all problems."""
+"""Reads tables of a configuration file by the schemas of the API."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
-from difflib import get_close_matches
-from types import UnionType
-from typing import Any, TypeVar, cast, get_origin
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
-from greenroom.model.fields import check_value, specs
-
-RecordType = TypeVar("RecordType")
+from greenroom.model.fields import unknown_field
+from greenroom.web.api_schema import ApiSchema, not_said
 
 
 def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
-    """With a suggestion each."""
     names = list(known)
-    problems = []
-    for key in raw:
-        if key not in names:
-            near = get_close_matches(key.lower().replace("-", "_"), names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(names)}"
-            problems.append(Problem(step(pointer, key), f"unknown key; {hint}"))
-    return problems
+    return [unknown_field(step(pointer, key), key, names) for key in raw if key not in names]
 
 
-def read_record(
-    kind: type[RecordType], raw: Any, pointer: str, problems: list[Problem]
-) -> RecordType | None:
-    """Replaces what is wrong by its default, so that the rest can be checked as well.
-
-    None (and at least one problem) when something without default is missing.
+def read_document(
+    form: ApiSchema,
+    raw: Mapping[str, Any],
+    pointer: str,
+    problems_of: Callable[[dict[str, Any]], list[Problem]],
+    beside: Sequence[str] = (),
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The values of a table that the API has too, read by its schema, and everything wrong with
+    them. `beside`: keys that are not fields.
     """
-    if not isinstance(raw, dict):
-        problems.append(Problem(pointer, f"must be a table, not {raw!r}"))
-        return None
-    described = specs(kind)
-    found = unknown_keys(raw, described, pointer)
-    values: dict[str, Any] = {}
-    complete = True
-    for item in fields(cast(Any, kind)):
-        at = step(pointer, item.name)
-        required = item.default is MISSING and item.default_factory is MISSING
-        if item.name not in raw:
-            if required:
-                found.append(Problem(at, f"is required: {described[item.name].help}"))
-                complete = False
-            continue
-        problem = check_value(at, raw[item.name], _written(item.type), described[item.name])
-        if problem:
-            found.append(problem)
-            complete = complete and not required
-        else:
-            value = raw[item.name]
-            values[item.name] = tuple(value) if isinstance(value, list) else value
-    problems += found
-    return kind(**values) if complete else None
-
-
-def _written(annotation: Any) -> Any:
-    """The type in which TOML writes a field of this annotation."""
-    kind = get_origin(annotation) or annotation
-    if kind is UnionType:
-        return annotation
-    return list if kind is tuple else kind
+    problems: list[Problem] = []
+    unknown: list[Problem] = []
+    values = form.read_table(raw, beside, problems, unknown)
+    problems += not_said(problems, problems_of(values))
+    return values, [
+        *(Problem(step(pointer, found.pointer), found.reason) for found in unknown),
+        *(Problem(f"{pointer}.{found.pointer}", found.reason) for found in problems),
+    ]

@@ -4,17 +4,31 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from greenroom.config.records import read_record, unknown_keys
+from greenroom.config.records import read_document
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import specs
-from greenroom.model.rule import RULES_MAX, Rule, RuleList, rule_field_problems
+from greenroom.model.fields import Unique
+from greenroom.model.rule import (
+    RULES_MAX,
+    Rule,
+    RuleList,
+    list_field_problems,
+    rule_field_problems,
+)
 from greenroom.rules import ListMembership, compile_lists, rule_problems
+from greenroom.web.api_schema import ApiSchema
+from greenroom.web.api_shapes import Several
 
 LISTS_MAX = 1_000
 """Keeps a broken generated file from exhausting the memory."""
 
-KEYS = tuple(name for name, rule in specs(Rule).items() if not rule.read_only)
+RULE = ApiSchema.of(Rule)
+LIST = ApiSchema.of(RuleList, shapes={"items": Several()})
+
+
+def list_id(name: str) -> str:
+    """Depends on the name only."""
+    return hashlib.sha256(f"list/{name}".encode()).hexdigest()[:32]
 
 
 def read_lists(
@@ -31,23 +45,16 @@ def read_lists(
         return (), {}
     known: dict[str, ListMembership] = {}
     lists: list[RuleList] = []
+    names = Unique("list")
     for index, entry in enumerate(raw):
         at = step("lists", index)
-        found = read_record(RuleList, entry, at, problems)
-        odd = (
-            [
-                Problem(step(step(at, "items"), i), "must be text in quotes")
-                for i, item in enumerate(found.items)
-                if type(item) is not str
-            ]
-            if found
-            else []
-        )
-        problems += odd
-        if found is None or odd:
+        values, wrong = read_document(LIST, entry, at, list_field_problems, ("id",))
+        problems += wrong
+        if wrong:
             continue
-        if found.name in known:
-            problems.append(Problem(step(at, "name"), f"duplicate list name {found.name}"))
+        found = RuleList(id=list_id(values["name"]), **values)
+        if twice := names.problems(step(at, "name"), found.name):
+            problems += twice
             continue
         try:
             known |= compile_lists([found])
@@ -81,8 +88,7 @@ def read_rules(
     rules: list[Rule] = []
     for index, entry in enumerate(raw):
         at = step(pointer, index)
-        values = {key: value for key, value in entry.items() if key in KEYS}
-        found = unknown_keys(entry, KEYS, at) + rule_field_problems(values, f"{at}.")
+        values, found = read_document(RULE, entry, at, rule_field_problems)
         expression = step(at, "expression")
         if isinstance(values.get("expression"), str) and not any(
             problem.pointer == expression for problem in found

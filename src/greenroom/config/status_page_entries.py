@@ -1,16 +1,24 @@
+import hashlib
 from typing import Any
 
 from greenroom.config.addresses import address_of, address_problems
-from greenroom.config.records import read_record
+from greenroom.config.records import read_document
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
-from greenroom.model.status_page import PAGES_MAX, PageSettings, name_problems
+from greenroom.model.fields import Unique
+from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.settings.process import Address
+from greenroom.status_page.pages import PAGE
+
+
+def page_id(host: str, path: str) -> str:
+    """Depends on the address only."""
+    return hashlib.sha256(f"status page/{host}{path}".encode()).hexdigest()[:32]
 
 
 def read_status_pages(
     listen: str, raw: Any, problems: list[Problem]
-) -> tuple[Address | None, tuple[PageSettings, ...]]:
+) -> tuple[Address | None, tuple[StatusPage, ...]]:
     """(address or None, pages)."""
     address = None
     if listen:
@@ -30,21 +38,18 @@ def read_status_pages(
                 "is required for [[status_pages]]: the address where they are served",
             )
         )
-    pages: list[PageSettings] = []
-    taken: dict[tuple[str, str], str] = {}
+    pages: list[StatusPage] = []
+    places = Unique("status page")
     for index, entry in enumerate(raw):
         at = step("status_pages", index)
-        page = read_record(PageSettings, entry, at, problems)
-        if page is None:
+        if not isinstance(entry, dict):
+            problems.append(Problem(at, f"must be a table, not {entry!r:.60}"))
             continue
-        for key in ("rooms", "health_checks"):
-            problems += name_problems(step(at, key), getattr(page, key))
-        if taken.setdefault((page.host, page.path), at) != at:
-            problems.append(
-                Problem(
-                    step(at, "path"),
-                    f"{page.path!r} is the path of {taken[page.host, page.path]} already",
-                )
-            )
+        values, found = read_document(PAGE, entry, at, page_problems)
+        problems += found
+        if found:
+            continue
+        page = StatusPage(id=page_id(values["host"], values["path"]), **values)
+        problems += places.problems(step(at, "path"), page.where)
         pages.append(page)
     return address, tuple(pages)

@@ -150,9 +150,7 @@ def delete(zone_id: str, room_id: str, event_id: str) -> ConfigChange:
 def _put(
     known: Configuration, zone_id: str, room_id: str, event_id: str, document: Any
 ) -> PlannedChange:
-    values, faults = read_as(
-        EVENT, document, lambda values: _renamed(event_problems(_in_ms(values)))
-    )
+    values, faults = read_as(EVENT, document, value_problems)
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += limit_faults(known.zones[zone_id].record, values, wrong)
     page = values.get("custom_page_html")
@@ -163,7 +161,7 @@ def _put(
             id=event_id,
             **{
                 name: value
-                for name, value in _in_ms(values).items()
+                for name, value in in_ms(values).items()
                 if name in ("name", *TIMES.values())
             },
         )
@@ -171,22 +169,23 @@ def _put(
         faults += _schedule_faults(schedule_problems([*others, span]))
     refuse_if(faults)
     event = Event(
-        id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **_in_ms(values)
+        id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **in_ms(values)
     )
     if known.rooms[room_id].record.line_table and (name := draws_by(event)):
         refuse_if([ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}")])
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
 
 
-def _in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A wrong time is None, a missing one left out."""
+def in_ms(values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in values.items() if name not in TIMES}
     return kept | {TIMES[name]: milliseconds(values[name]) for name in TIMES if name in values}
 
 
-def _renamed(problems: list[Problem]) -> list[Problem]:
+def value_problems(values: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with an event by itself, by the names of the API."""
     return [
-        Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason) for found in problems
+        Problem(_API_NAMES.get(found.pointer, found.pointer), found.reason)
+        for found in event_problems(in_ms(values))
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from greenroom.configuration.rules import memberships
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import taken
 from greenroom.model.rule import RuleList, list_field_problems
 from greenroom.rules import rule_problems
 from greenroom.web.api_schema import (
@@ -26,6 +27,7 @@ from greenroom.web.refusals import (
     ApiFault,
     Code,
     Refused,
+    faults_of,
     refuse_if,
 )
 from greenroom.web.time_format import plain_moment
@@ -100,9 +102,7 @@ def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(LIST, document, list_field_problems)
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
-            faults.append(
-                ApiFault(Code.TAKEN, f"name: there is a list {values['name']} already", "/name")
-            )
+            faults += faults_of([taken("name", "list", values["name"])], Code.TAKEN)
         if len(known.lists) >= LISTS_MAX:
             faults.append(ApiFault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
         refuse_if(faults)

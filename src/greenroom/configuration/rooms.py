@@ -1,21 +1,30 @@
 """Waiting rooms: constraints on a room by itself, in its zone, and among all rooms."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from greenroom.configuration.room_claims import RoomClaims
 from greenroom.configuration.zones import zone_of
+from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
-from greenroom.model.room import OPERATED, CookieAttributes, Room, limits_apart, room_problems
+from greenroom.model.fields import taken
+from greenroom.model.room import (
+    OPERATED,
+    CookieAttributes,
+    Room,
+    limits_apart,
+    room_problems,
+)
 from greenroom.model.route import Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
-from greenroom.request.routing import Coverage, unreachable
+from greenroom.request.cookie_scope import must_differ
+from greenroom.request.routing import Coverage, belongs_to, unreachable
 from greenroom.web.api_schema import (
     ApiSchema,
     computed,
@@ -42,6 +51,7 @@ from greenroom.web.refusals import (
     Code,
     Refused,
     faults_of,
+    pointed,
     refuse_if,
 )
 from greenroom.web.time_format import moment as written
@@ -255,13 +265,7 @@ def _zone_faults(
 ) -> list[ApiFault]:
     faults = []
     if "name" not in wrong and others.has_name(zone.id, values["name"]):
-        faults.append(
-            ApiFault(
-                Code.TAKEN,
-                f"name: there is a waiting room {values['name']} in this zone already",
-                "/name",
-            )
-        )
+        faults += faults_of([taken("name", "waiting room", values["name"])], Code.TAKEN)
     suffix = values.get("cookie_suffix")
     if suffix and "cookie_suffix" not in wrong and others.has_suffix(zone.id, suffix):
         faults.append(
@@ -271,8 +275,8 @@ def _zone_faults(
                 "/cookie_suffix",
             )
         )
-    for pointer, route in _routes(values, wrong):
-        where = pointer if pointer == "/host" else f"{pointer}/host"
+    for pointer, route in routes_of(values, wrong):
+        where = pointed(pointer if pointer == "host" else f"{pointer}.host")
         if route.host == "*":
             faults.append(
                 ApiFault(
@@ -292,15 +296,16 @@ def _zone_faults(
     return faults
 
 
-def _routes(values: Mapping[str, Any], wrong: set[str]) -> list[tuple[str, Route]]:
+def routes_of(values: Mapping[str, Any], wrong: Container[str] = ()) -> list[tuple[str, Route]]:
+    """(pointer, route), without those in `wrong` fields."""
     found = (
         []
         if "host" in wrong or "path" in wrong
-        else [("/host", Route(values["host"], values["path"]))]
+        else [("host", Route(values["host"], values["path"]))]
     )
     if "additional_routes" not in wrong:
         found += [
-            (f"/additional_routes/{index}", route)
+            (f"additional_routes[{index}]", route)
             for index, route in enumerate(values["additional_routes"])
         ]
     return found
@@ -329,7 +334,7 @@ def _route_faults(
     own: Coverage[str] = Coverage()
     faults = []
     any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
-    for pointer, route in _routes(values, set()):
+    for pointer, route in routes_of(values):
         other = others.covering(route, any_case)
         owner = (
             own.claim("another route of this room", route, any_case)
@@ -337,11 +342,7 @@ def _route_faults(
             else _named(known, other, zone, sees)
         )
         if owner:
-            faults.append(
-                ApiFault(
-                    Code.COVERED, f"{route.host}{route.path} already belongs to {owner}", pointer
-                )
-            )
+            faults.append(ApiFault(Code.COVERED, belongs_to(route, owner), pointed(pointer)))
     return faults
 
 
@@ -366,5 +367,5 @@ def _cookie_faults(
     if found is None:
         return []
     other, clash = found
-    reason = f"cookie_suffix: must differ from that of {_named(known, other, zone, sees)}: {clash}"
-    return [ApiFault(Code.COOKIES_CLASH, reason, "/cookie_suffix")]
+    reason = must_differ(_named(known, other, zone, sees), clash)
+    return faults_of([Problem("cookie_suffix", reason)], Code.COOKIES_CLASH)

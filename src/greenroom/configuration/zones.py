@@ -10,7 +10,7 @@ from greenroom.configuration.room_claims import RoomClaims
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import Spec
+from greenroom.model.fields import Spec, taken
 from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
 from greenroom.web.api_schema import (
     EXTENSION,
@@ -269,7 +269,7 @@ def _checked(
             )
         )
     if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
-        faults.append(ApiFault(Code.TAKEN, f"name: there is a zone {name} already", "/name"))
+        faults += faults_of([taken("name", "zone", name)], Code.TAKEN)
     refuse_if(faults)
     return Zone(id=zone_id, **values)
 

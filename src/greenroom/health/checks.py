@@ -10,7 +10,7 @@ from greenroom.health.rules.condition import shown_status
 from greenroom.health.view import HealthStates, HealthView, NoStates
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import Spec, check_value, plain_type, specs
+from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.health_check import (
     ALL_REGIONS,
     CHECKS_MAX,
@@ -38,8 +38,7 @@ from greenroom.web.api_shapes import (
     Plain,
     Several,
     Shown,
-    given_values,
-    unknown_name,
+    read_nested,
 )
 from greenroom.web.config_service import (
     ChangeContext,
@@ -66,27 +65,7 @@ class CheckPart:
     def read(self, pointer: str, value: Any, problems: list[Problem], /) -> Any:
         if value is None:
             return None
-        if not isinstance(value, dict):
-            problems.append(Problem(pointer, "must be an object"))
-            return None
-        described = specs(self.record)
-        found = [
-            unknown_name(f"{pointer}.{name}", name, list(described))
-            for name in value
-            if name not in described
-        ]
-        values = {name: _as_held(given) for name, given in given_values(self.record, value).items()}
-        for item in fields(cast(Any, self.record)):
-            if item.name in values:
-                wrong = check_value(
-                    f"{pointer}.{item.name}",
-                    values[item.name],
-                    plain_type(item.type),
-                    described[item.name],
-                )
-                found += [wrong] if wrong else []
-        problems += found
-        return None if found else self.record(**values)
+        return read_nested(self.record, pointer, value, problems)
 
     def show(self, value: Any) -> Any:
         if value is None:
@@ -126,14 +105,6 @@ _OWN_SCHEMAS: Mapping[str, Json] = {
         },
     },
 }
-
-
-def _as_held(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, dict):
-        return {key: _as_held(inner) for key, inner in value.items()}
-    return Plain(int).read("", value, []) if isinstance(value, float) else value
 
 
 def _as_json(value: Any) -> Any:

@@ -1,11 +1,11 @@
 """Accounts of the dashboard as stored: with the argon2 hash of the password, never the password."""
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import check_value, plain_type, spec, specs
+from greenroom.model.fields import field_problems, spec, vars_of
 
 ROLES = ("viewer", "operator", "admin")
 """Each may do what those before it may."""
@@ -70,16 +70,7 @@ class Account:
     )
 
     def __post_init__(self) -> None:
-        rules = specs(Account)
-        problems = [
-            found
-            for item in fields(self)
-            if (
-                found := check_value(
-                    item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]
-                )
-            )
-        ]
+        problems = field_problems(Account, vars_of(self))
         if not problems and self.role == "admin" and self.zone_ids:
             problems.append(
                 Problem(

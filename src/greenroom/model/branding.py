@@ -102,8 +102,8 @@ def message_problems(
     for index, message in enumerate(messages):
         at = f"{pointer}[{index}]"
         if not isinstance(message, LocalMessage):
-            found.append(Problem(at, "must be a table with language and text"))
-        elif message.language not in languages or message.language in seen:
+            continue
+        if message.language not in languages or message.language in seen:
             found.append(
                 Problem(
                     f"{at}.language",

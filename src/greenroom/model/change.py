@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.configuration import KINDS, Configuration, Entry, Record
+from greenroom.model.configuration import KIND_WORDS, KINDS, Configuration, Entry, Record
 from greenroom.model.draft import Draft
+from greenroom.model.fields import Unique
 
 AUTHOR_MAX = 200
 
@@ -113,12 +114,9 @@ def _names_twice(configuration: Configuration, steps: Iterable[Step]) -> Iterato
     for kind, parent in dict.fromkeys(
         (step.kind, step.entry.parent) for step in steps if step.after and step.kind in UNIQUE
     ):
-        names: set[str] = set()
+        names, pointer = Unique(KIND_WORDS[kind]), f"{kind}.{NAMED_BY.get(kind, 'name')}"
         for entry in configuration.index_of(kind).of(parent):
-            name = name_of(kind, entry.record)
-            if name in names:
-                yield Problem(f"{kind}.{NAMED_BY.get(kind, 'name')}", f"{name!r} is taken already")
-            names.add(name)
+            yield from names.problems(pointer, name_of(kind, entry.record))
 
 
 def told(step: Step) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:

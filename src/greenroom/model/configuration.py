@@ -85,6 +85,11 @@ SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
     name: kind.sealed for name, kind in KINDS.items() if kind.sealed
 }
 
+KIND_WORDS: Mapping[str, str] = {kind: kind.replace("_", " ") for kind in KINDS} | {
+    "room": "waiting room"
+}
+"""As messages name them."""
+
 KIND_OF: Mapping[type, str] = {kind.record: name for name, kind in KINDS.items()}
 
 
@@ -230,14 +235,10 @@ class Configuration:
                     found += [(name, entry.id), *self.below(name, entry.id)]
         return found
 
-    def rule_lists(self) -> tuple[RuleList, ...]:
-        return tuple(
-            replace(
-                entry.record,
-                items=tuple(item.record.value for item in self.list_items.of(entry.id)),
-            )
-            for entry in self.lists.values()
-        )
+    def rule_list(self, entry: Entry[RuleList]) -> RuleList:
+        """With its items, as the rules language wants it."""
+        items = tuple(item.record.value for item in self.list_items.of(entry.id))
+        return replace(entry.record, items=items)
 
 
 _PLURALS = {"rules": "rules", "offers": "offers", "alert_policy": "alert_policies"}

@@ -1,12 +1,12 @@
 """A planned event of a room: temporary settings, with an optional pre-queue."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec
+from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
 from greenroom.model.room import (
     LIMIT_MAX,
     METHODS,
@@ -96,7 +96,7 @@ class Event:
     )
 
     def __post_init__(self) -> None:
-        problems = event_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = event_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
@@ -106,17 +106,8 @@ class Event:
 
 
 def event_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = []
-    for item in fields(Event):
-        at = f"{pointer}{item.name}"
-        if item.name not in values:
-            if item.default is MISSING:
-                problems.append(Problem(at, f"is required: {item.metadata[SPEC].help}"))
-            continue
-        found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
-        if found:
-            problems.append(found)
-    if not {problem.pointer.removeprefix(pointer) for problem in problems} & set(_TIMING):
+    problems = field_problems(Event, values, pointer)
+    if not wrong_fields(problems, pointer) & set(_TIMING):
         problems += _timing_problems(values, pointer)
     return problems + _together_problems(values, pointer)
 

@@ -3,15 +3,21 @@ forms.
 """
 
 import re
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from functools import cache
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from greenroom.errors import Problem
 from greenroom.model.printable import is_printable, printable
 from greenroom.model.sealed import is_sealed
 
 SPEC = "spec"
+KNOWN_TOLD = 12
+"""Known names in the problem of an unknown one."""
+
 NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
 
 
@@ -88,25 +94,126 @@ def written(choice: Any) -> str:
     return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
+class RecordField(NamedTuple):
+    """A described field of a record; `item` is the type of a list's entries, if the list says it."""
+
+    name: str
+    kind: Any
+    item: Any
+    rule: Spec
+    required: bool
+
+
+@cache
+def described(record: type) -> tuple[RecordField, ...]:
+    """Every field with a Spec."""
+    return tuple(
+        RecordField(
+            item.name,
+            plain_type(item.type),
+            _item_type(item.type),
+            item.metadata[SPEC],
+            item.default is MISSING and item.default_factory is MISSING,
+        )
+        for item in fields(record)
+        if SPEC in item.metadata
+    )
+
+
+def field_problems(
+    record: type, values: Mapping[str, Any], pointer: str = "", *, whole: bool = True
+) -> list[Problem]:
+    """What is wrong in each field by itself, and missing if `values` are a `whole` record.
+
+    `pointer` is empty or ends with a dot.
+    """
+    problems: list[Problem] = []
+    for name, kind, item, rule, required in described(record):
+        at = f"{pointer}{name}"
+        if name not in values:
+            if required and whole:
+                problems.append(Problem(at, f"is required: {rule.help}"))
+            continue
+        value = values[name]
+        found = check_value(at, value, kind, rule)
+        if found:
+            problems.append(found)
+        elif item is not None and value is not None:
+            problems += [
+                Problem(f"{at}[{index}]", reason)
+                for index, each in enumerate(value)
+                if (reason := wrong_kind(each, item, rule))
+            ]
+        elif isinstance(kind, type) and is_dataclass(kind) and value is not None:
+            problems += field_problems(kind, vars_of(value), f"{at}.")
+    return problems
+
+
+def wrong_fields(problems: Iterable[Problem], pointer: str = "") -> set[str]:
+    """Names of the fields with problems; a list's for those of its entries."""
+    return {found.pointer.removeprefix(pointer).partition("[")[0] for found in problems}
+
+
+def taken(pointer: str, what: str, value: object) -> Problem:
+    """Something else has what only one may have."""
+    return Problem(pointer, f"there is a {what} {value} already")
+
+
+class Unique:
+    """The names, or ids, of several things of one kind, each of which only one may have."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._known: set[object] = set()
+
+    def problems(self, pointer: str, value: object) -> list[Problem]:
+        """Takes `value`."""
+        if value in self._known:
+            return [taken(pointer, self._what, value)]
+        self._known.add(value)
+        return []
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """The fields of a record by name."""
+    return {item.name: getattr(record, item.name) for item in fields(record)}
+
+
+def unknown_field(pointer: str, name: str, known: Iterable[str]) -> Problem:
+    """With a suggestion, or with all known names when they are few."""
+    names = list(known)
+    near = get_close_matches(name.lower().replace("-", "_"), names, n=1)
+    if near:
+        return Problem(pointer, f"unknown field; did you mean {near[0]}?")
+    few = f"; known fields: {', '.join(names)}" if len(names) <= KNOWN_TOLD else ""
+    return Problem(pointer, f"unknown field{few}")
+
+
 def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
     """`kind` is a plain type; for a union only `choices` count."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
-    reason = _wrong_kind(value, kind, rule)
+    reason = wrong_kind(value, kind, rule)
     if not reason and not (rule.sealed and isinstance(value, str) and is_sealed(value)):
         reason = next(filter(None, (check(value, rule) for check in _CHECKS)), "")
     return Problem(pointer, reason) if reason else None
 
 
-def _wrong_kind(value: Any, kind: type | UnionType, rule: Spec) -> str:
+def wrong_kind(value: Any, kind: Any, rule: Spec | None = None) -> str:
+    """Why `value` is not of this kind; empty when it is."""
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return ""
     if isinstance(kind, UnionType):
-        return _one_of(rule, value)
-    name = _NAMES.get(kind, kind.__name__)
+        return _one_of(rule, value) if rule else "has a wrong type"
+    name = _NAMES.get(kind) or _object_of(kind)
     return (
         f"must be {name}, and is empty" if value == "" else f"must be {name}, not {_shown(value)}"
     )
+
+
+def _object_of(record: type) -> str:
+    names = list(specs(record))
+    return f"an object with {' and '.join(names)}" if len(names) == 2 else "an object"
 
 
 def _not_text(value: Any, _: Spec) -> str:
@@ -165,12 +272,21 @@ def plain_type(annotation: Any) -> Any:
     return annotation if isinstance(annotation, type) else object
 
 
+def _item_type(annotation: Any) -> Any:
+    """`str` of `tuple[str, ...]`, also where it may be None; None for anything else."""
+    for kind in (annotation, *get_args(annotation)):
+        if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+            return get_args(kind)[0]
+    return None
+
+
 _NAMES = {
     int: "a whole number",
     str: "a string",
     bool: "true or false",
     list: "a list",
-    dict: "a table",
+    tuple: "a list",
+    dict: "an object",
 }
 
 

@@ -4,12 +4,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import NAME_WORDS, SPEC, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
 
 TYPES = ("HTTP", "HTTPS", "TCP")
 REGIONS = (
@@ -147,9 +147,7 @@ class HealthCheck:
     tcp_config: TcpCheck | None = spec("settings of TCP checks", None, nullable=True)
 
     def __post_init__(self) -> None:
-        problems = health_check_problems(
-            {item.name: getattr(self, item.name) for item in fields(self)}
-        )
+        problems = health_check_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
@@ -223,8 +221,8 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = _field_problems(HealthCheck, values, pointer)
-    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
+    problems = field_problems(HealthCheck, values, pointer)
+    wrong = wrong_fields(problems, pointer)
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):
         allowed = "a host name or an IP address, without scheme, port or path"
         problems.append(
@@ -233,26 +231,7 @@ def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[
     if "check_regions" not in wrong:
         problems += _region_problems(values.get("check_regions"), f"{pointer}check_regions")
     if isinstance(config := values.get("http_config"), HttpCheck):
-        problems += _http_problems(config, f"{pointer}http_config.")
-    if isinstance(config := values.get("tcp_config"), TcpCheck):
-        problems += _field_problems(TcpCheck, _values(config), f"{pointer}tcp_config.")
-    return problems
-
-
-def _values(record: Any) -> dict[str, Any]:
-    return {item.name: getattr(record, item.name) for item in fields(record)}
-
-
-def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
-    problems = []
-    rules = specs(record)
-    for item in fields(record):
-        at = f"{pointer}{item.name}"
-        if item.name in values:
-            found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
-            problems += [found] if found else []
-        elif item.default is MISSING and item.default_factory is MISSING:
-            problems.append(Problem(at, f"is required: {rules[item.name].help}"))
+        problems += _http_problems(config, wrong, f"{pointer}http_config.")
     return problems
 
 
@@ -281,10 +260,9 @@ def _region_problems(chosen: Any, pointer: str) -> list[Problem]:
     ]
 
 
-def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
-    problems = _field_problems(HttpCheck, _values(config), pointer)
-    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
-    if "path" not in wrong and not _PATH.fullmatch(config.path):
+def _http_problems(config: HttpCheck, wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    if "http_config.path" not in wrong and not _PATH.fullmatch(config.path):
         problems.append(
             Problem(
                 f"{pointer}path",
@@ -292,7 +270,7 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
                 " them)",
             )
         )
-    if "expected_codes" not in wrong:
+    if "http_config.expected_codes" not in wrong:
         problems += [
             Problem(
                 f"{pointer}expected_codes[{index}]",
@@ -308,7 +286,7 @@ def _http_problems(config: HttpCheck, pointer: str) -> list[Problem]:
                 "must be empty when the method is HEAD, because the response has no body",
             )
         )
-    if "header" not in wrong:
+    if "http_config.header" not in wrong:
         for name, values in (config.header or {}).items():
             problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")
     return problems

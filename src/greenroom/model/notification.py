@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import NAME_WORDS, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
 
 EMAILS_MAX = 20
 
@@ -27,10 +27,7 @@ class _Checked:
     """Raises InvalidConfig with every problem."""
 
     def __post_init__(self) -> None:
-        problems = record_problems(
-            type(self),
-            {item.name: getattr(self, item.name) for item in fields(self)},  # type: ignore[arg-type]
-        )
+        problems = record_problems(type(self), vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
@@ -146,17 +143,11 @@ class IncidentNote(_Checked):
 
 
 def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    rules = specs(record)
-    problems = []
-    for item in fields(record):
-        if item.name in values:
-            found = check_value(
-                f"{pointer}{item.name}", values[item.name], plain_type(item.type), rules[item.name]
-            )
-            problems += [found] if found else []
-    wrong = {problem.pointer for problem in problems}
+    """Leaves out what is missing; `pointer` ends with a dot."""
+    problems = field_problems(record, values, pointer, whole=False)
+    wrong = wrong_fields(problems, pointer)
     for name, check in _CHECKS.get(record, {}).items():
-        if name in values and f"{pointer}{name}" not in wrong:
+        if name in values and name not in wrong:
             problems += [
                 Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)
             ]

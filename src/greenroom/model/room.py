@@ -3,13 +3,13 @@ extensions.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
 from greenroom.model.cors_origin import CORS_ORIGINS_MAX, cors_origin_problems, normal_origin
-from greenroom.model.fields import NAME_WORDS, SPEC, FormSpec, check_value, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, vars_of, wrong_fields
 from greenroom.model.line_table import CHECK_IN_S
 from greenroom.model.route import Route, host_problems, path_problems
 
@@ -381,9 +381,7 @@ class Room:
     let_in_until_ms: int = 0
 
     def __post_init__(self) -> None:
-        problems = room_problems(
-            {item.name: getattr(self, item.name) for item in fields(self) if SPEC in item.metadata}
-        )
+        problems = room_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
         if self.cors_origins:
@@ -410,33 +408,9 @@ class Room:
         return min(5_000, max(1_000, self.session_ms // 60))
 
 
-_KINDS: dict[str, Any] = {
-    "additional_routes": tuple,
-    "enabled_origin_commands": tuple,
-    "cors_origins": tuple,
-    "cookie_attributes": CookieAttributes,
-    "branding": Branding,
-    "branding_messages": tuple,
-    "confirm_newcomers": bool | str,
-}
-
-
 def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    described = specs(Room)
-    problems = []
-    for item in fields(Room):
-        if item.name not in described:
-            continue
-        at = f"{pointer}{item.name}"
-        if item.name not in values or values[item.name] is MISSING:
-            if item.default is MISSING and item.default_factory is MISSING:
-                problems.append(Problem(at, f"is required: {described[item.name].help}"))
-            continue
-        kind = _KINDS.get(item.name) or plain_type(item.type)
-        found = check_value(at, values[item.name], kind, item.metadata[SPEC])
-        if found:
-            problems.append(found)
-    wrong = {problem.pointer.removeprefix(pointer) for problem in problems}
+    problems = field_problems(Room, values, pointer)
+    wrong = wrong_fields(problems, pointer)
     if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {
         "revoke"
     }:
@@ -470,13 +444,8 @@ def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
 def _branding_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
     problems = []
     branding = values.get("branding")
-    if isinstance(branding, Branding):
-        at = f"{pointer}branding"
-        bounds = (
-            check_value(f"{at}.{name}", getattr(branding, name), str, rule)
-            for name, rule in specs(Branding).items()
-        )
-        problems += list(filter(None, bounds)) or branding_problems(branding, at)
+    if isinstance(branding, Branding) and not any(one.startswith("branding.") for one in wrong):
+        problems += branding_problems(branding, f"{pointer}branding")
     if "branding_messages" not in wrong:
         problems += message_problems(
             values.get("branding_messages", ()), LANGUAGES, f"{pointer}branding_messages"
@@ -495,7 +464,6 @@ def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) ->
     for index, route in enumerate(values.get("additional_routes", ())):
         at = f"{pointer}additional_routes[{index}]"
         if not isinstance(route, Route):
-            problems.append(Problem(at, "must be a table with host and path"))
             continue
         problems += host_problems(f"{at}.host", route.host) + path_problems(
             f"{at}.path", route.path
@@ -506,20 +474,15 @@ def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) ->
 def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
     problems = []
     attributes = values.get("cookie_attributes")
-    if isinstance(attributes, CookieAttributes):
-        for name, rule in specs(CookieAttributes).items():
-            found = check_value(
-                f"{pointer}cookie_attributes.{name}", getattr(attributes, name), str, rule
+    if isinstance(attributes, CookieAttributes) and (
+        (attributes.samesite, attributes.secure) == ("none", "never")
+    ):
+        problems.append(
+            Problem(
+                f"{pointer}cookie_attributes.secure",
+                "must not be never with samesite none: browsers drop such a cookie",
             )
-            if found:
-                problems.append(found)
-        if attributes.samesite == "none" and attributes.secure == "never":
-            problems.append(
-                Problem(
-                    f"{pointer}cookie_attributes.secure",
-                    "must not be never with samesite none: browsers drop such a cookie",
-                )
-            )
+        )
     if (
         values.get("additional_routes")
         and not values.get("cookie_suffix")

@@ -1,12 +1,11 @@
 """Bypass rules and named lists as configured; core.rules checks expressions."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import Spec, check_value, plain_type, spec, specs
+from greenroom.model.fields import field_problems, spec, vars_of
 
 EXPRESSION_MAX = 4096
 
@@ -41,15 +40,13 @@ class Rule:
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
 
     def __post_init__(self) -> None:
-        problems = rule_field_problems(
-            {item.name: getattr(self, item.name) for item in fields(self)}
-        )
+        problems = rule_field_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
 
 def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return _field_problems(Rule, values, pointer)
+    return field_problems(Rule, values, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +77,7 @@ class ListItem:
     comment: str = spec("a note for operators", "", high=500)
 
     def __post_init__(self) -> None:
-        problems = _field_problems(
-            ListItem, {item.name: getattr(self, item.name) for item in fields(self)}, ""
-        )
+        problems = field_problems(ListItem, vars_of(self), "")
         if problems:
             raise InvalidConfig(problems)
 
@@ -95,47 +90,18 @@ class RuleSet:
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
 
     def __post_init__(self) -> None:
-        problems = _field_problems(RuleSet, {"id": self.id, "rules": self.rules}, "")
+        problems = field_problems(RuleSet, {"id": self.id, "rules": self.rules}, "")
         if problems:
             raise InvalidConfig(problems)
 
 
 def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return _field_problems(RuleList, values, pointer)
+    return field_problems(RuleList, values, pointer)
 
 
 def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return _field_problems(ListItem, values, pointer)
+    return field_problems(ListItem, values, pointer)
 
 
 def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
-    return _field_problems(
-        RuleList, {item.name: getattr(named, item.name) for item in fields(named)}, pointer
-    )
-
-
-def _field_problems(record: type, values: Mapping[str, Any], pointer: str) -> list[Problem]:
-    problems = []
-    for name, kind, rule, needed in _described(record):
-        if name in values:
-            found = check_value(f"{pointer}{name}", values[name], kind, rule)
-        else:
-            found = Problem(f"{pointer}{name}", f"is required: {rule.help}") if needed else None
-        if found:
-            problems.append(found)
-    return problems
-
-
-@cache
-def _described(record: type) -> tuple[tuple[str, type, Spec, bool], ...]:
-    """Cached, because lists are long."""
-    rules = specs(record)
-    return tuple(
-        (
-            item.name,
-            plain_type(item.type),
-            rules[item.name],
-            item.default is MISSING and item.default_factory is MISSING,
-        )
-        for item in fields(record)
-    )
+    return field_problems(RuleList, vars_of(named), pointer)

@@ -1,11 +1,11 @@
 """A public status page: where it is, and which rooms and health checks are on it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import check_value, plain_type, spec, specs
+from greenroom.model.fields import field_problems, spec, vars_of
 
 PAGES_MAX = 100
 """Each is computed every ten seconds while it is viewed."""
@@ -14,7 +14,10 @@ NAMES_MAX = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageSettings:
+class StatusPage:
+    """Raises InvalidConfig with every problem."""
+
+    id: str = spec("opaque identifier, unique", "", read_only=True)
     path: str = spec(
         "path of the page on the status listener",
         "/",
@@ -49,45 +52,28 @@ class PageSettings:
     def where(self) -> str:
         return f"{self.host}{self.path}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class StatusPage(PageSettings):
-    """Raises InvalidConfig with every problem."""
-
-    id: str = spec("opaque identifier, unique", "", read_only=True)
-
     def __post_init__(self) -> None:
-        problems = page_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = page_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
 
 def page_problems(values: Mapping[str, Any]) -> list[Problem]:
-    rules = specs(StatusPage)
-    given = [item for item in fields(StatusPage) if item.name in values]
-    found = [
-        check_value(item.name, values[item.name], plain_type(item.type), rules[item.name])
-        for item in given
-    ]
-    problems = [problem for problem in found if problem]
+    problems = field_problems(StatusPage, values)
     return problems + [
         one
         for name in ("rooms", "health_checks")
-        for one in name_problems(name, values.get(name, ()))
+        for one in _name_problems(name, values.get(name, ()))
     ]
 
 
-def name_problems(pointer: str, names: Any) -> list[Problem]:
-    listed = names if isinstance(names, (list, tuple)) else ()
+def _name_problems(pointer: str, names: Any) -> list[Problem]:
+    listed = names if isinstance(names, tuple) else ()
     return [
         Problem(
             f"{pointer}[{index}]",
-            (
-                "must be a string of 1 to 200 characters"
-                if isinstance(name, str)
-                else "must be a string"
-            ),
+            "must be a string of 1 to 200 characters",
         )
         for index, name in enumerate(listed)
-        if not isinstance(name, str) or not 1 <= len(name) <= 200
+        if isinstance(name, str) and not 1 <= len(name) <= 200
     ]

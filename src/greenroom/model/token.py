@@ -1,10 +1,10 @@
 """API tokens as stored: rights, and the hash of the secret."""
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import check_value, plain_type, spec, specs
+from greenroom.model.fields import field_problems, spec, vars_of
 
 SCOPES = ("read", "edit", "analytics", "probe")
 
@@ -37,16 +37,7 @@ class Token:
     expires_ms: int | None = spec("expiry time; null: never", None, unit="ms", low=0, nullable=True)
 
     def __post_init__(self) -> None:
-        rules = specs(Token)
-        problems = [
-            found
-            for item in fields(self)
-            if (
-                found := check_value(
-                    item.name, getattr(self, item.name), plain_type(item.type), rules[item.name]
-                )
-            )
-        ]
+        problems = field_problems(Token, vars_of(self))
         if not problems and (
             set(self.scopes) - set(SCOPES) or len(set(self.scopes)) < len(self.scopes)
         ):

@@ -1,12 +1,12 @@
 """Zones: domains with their waiting rooms, and the settings that these share."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import SPEC, check_value, plain_type, spec
+from greenroom.model.fields import field_problems, spec, vars_of
 from greenroom.model.room import SESSION_LONGEST, Room
 from greenroom.model.route import HOST
 
@@ -109,7 +109,7 @@ class Zone:
     )
 
     def __post_init__(self) -> None:
-        problems = zone_problems({item.name: getattr(self, item.name) for item in fields(self)})
+        problems = zone_problems(vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
@@ -126,16 +126,7 @@ def in_zone(room: Room, zone: Zone) -> Room:
 
 
 def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = []
-    for item in fields(Zone):
-        at = f"{pointer}{item.name}"
-        if item.name not in values:
-            if item.default is MISSING and item.default_factory is MISSING:
-                problems.append(Problem(at, f"is required: {item.metadata[SPEC].help}"))
-            continue
-        found = check_value(at, values[item.name], plain_type(item.type), item.metadata[SPEC])
-        if found:
-            problems.append(found)
+    problems = field_problems(Zone, values, pointer)
     proxies = values.get("trusted_proxies")
     for index, written in enumerate(proxies if isinstance(proxies, tuple) else ()):
         reason = _wrong(written)

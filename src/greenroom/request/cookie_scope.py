@@ -4,7 +4,7 @@ send it back, the scope is widened (Path) or left to the host (no Domain).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -65,16 +65,6 @@ def crosses_sites(room: Room, https: bool) -> bool:
     )
 
 
-def clashing(rooms: Iterable[Room]) -> Iterator[tuple[int, int, str]]:
-    """Yields the index of the room, of the first room with this cookie, and the cookie."""
-    claims: CookieClaims[int] = CookieClaims()
-    for index, room in enumerate(rooms):
-        found = claims.holder(room)
-        claims.claim(index, room)
-        if found:
-            yield index, *found
-
-
 class CookieClaims(Generic[T]):
     __slots__ = ("_taken",)
 
@@ -102,14 +92,21 @@ def _cookies(room: Room) -> list[tuple[str, str, str]]:
     return [(room.cookie_name, host, scope.path) for host in hosts]
 
 
-def scope_clashes(rooms: Sequence[Room]) -> list[Problem]:
-    return [
-        Problem(
-            f"rooms[{index}].cookie_suffix",
-            f"must differ from that of room {rooms[first].name}: {clash}",
-        )
-        for index, first, clash in clashing(rooms)
-    ]
+def must_differ(owner: str, clash: str) -> str:
+    """Why a room cannot have this cookie_suffix."""
+    return f"must differ from that of {owner}: {clash}"
+
+
+def scope_clashes(rooms: Iterable[Room]) -> Iterator[Problem]:
+    """Rooms whose cookies (name, domain, path) overwrite one another, so that a visitor of both
+    loses a place.
+    """
+    claims: CookieClaims[str] = CookieClaims()
+    for index, room in enumerate(rooms):
+        found = claims.holder(room)
+        claims.claim(f"waiting room {room.name}", room)
+        if found:
+            yield Problem(f"rooms[{index}].cookie_suffix", must_differ(*found))
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:

@@ -116,6 +116,11 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
     return found
 
 
+def belongs_to(route: Route, owner: str) -> str:
+    """Why another room cannot have this route."""
+    return f"{route.host}{route.path} already belongs to {owner}"
+
+
 class Coverage(Generic[T]):
     """Paths that differ only in case clash when either side ignores case."""
 

@@ -4,13 +4,11 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import structlog
 
 from greenroom.alerts.store import SqlOutbox
 from greenroom.config.config import Config
-from greenroom.config.layers import file_records
 from greenroom.configuration.state import HealthState
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
@@ -45,10 +43,8 @@ LOOK_S = 0.3
 log = structlog.get_logger(__name__)
 
 
-class Layers(NamedTuple):
-    file: Config
-    stored: Configuration
-    config: Config
+LookAtChecks = Callable[[], tuple[Config, Configuration]]
+"""What runs, and the configuration of file and store that it was made of."""
 
 
 class OutboxSink:
@@ -65,20 +61,22 @@ class ProcessHealth:
 
     def __init__(
         self,
-        layers: Callable[[], Layers],
+        look: LookAtChecks,
         data: Path,
         outbox: SqlOutbox,
         clock: Clock,
         listening: Listening,
     ) -> None:
-        """No check may be on a `listening` address."""
-        file = layers().file
-        self._layers = layers
+        """`look` is called repeatedly; `listening` gives greenroom's own listeners, which no
+        check may be on.
+        """
+        config, _ = look()
+        self._look = look
         self._store = SqlHealthStore(
-            file.store if file.store.startswith("postgres") else default_url(data)
+            config.store if config.store.startswith("postgres") else default_url(data)
         )
         self._guard = Guard(
-            probe_policy(private=file.health.private_addresses),
+            probe_policy(private=config.health.private_addresses),
             threaded_resolver(),
             listening,
         )
@@ -92,7 +90,7 @@ class ProcessHealth:
             OutboxSink(outbox, clock),
             clock.now_ms,
             partial(probe, equipment=equipment),
-            holder=holder(file, data),
+            holder=holder(config, data),
         )
 
     async def run(self) -> None:
@@ -134,7 +132,7 @@ class ProcessHealth:
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
         if self._speaking is None:
-            self._speaking = _read(self._layers())[1]
+            self._speaking = _read(*self._look())[1]
         return not self._speaking.get(room_id)
 
     async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
@@ -169,7 +167,7 @@ class ProcessHealth:
         return shown_status(self.service.condition(check.id), check)
 
     def placed(self) -> dict[str, Placed]:
-        return placed(self._layers())
+        return placed(self._look()[1])
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         return self._store.uptimes(check_ids, since_day)
@@ -178,36 +176,32 @@ class ProcessHealth:
         self._store.close()
 
     async def _follow(self) -> None:
-        known: Layers | None = None
+        applied: Config | None = None
         while True:
-            layers = self._layers()
-            if known is None or layers.config is not known.config:
-                known = layers
-                health = layers.file.health
+            config, known = self._look()
+            if config is not applied:
+                applied, health = config, config.health
                 found, self._speaking = await asyncio.to_thread(
-                    _read, layers
+                    _read, config, known
                 )  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
                 self.service.configure(found, health.region if health.probe else None)
             await asyncio.sleep(LOOK_S)
 
 
-def placed(layers: Layers) -> dict[str, Placed]:
-    names = {entry.id: entry.record.name for entry in layers.stored.zones.values()}
-    found = [(entry.record, entry.parent) for entry in layers.stored.health_checks.values()]
-    found += [
-        (record, parent)
-        for record, parent in file_records(layers.file, layers.stored)
-        if isinstance(record, HealthCheck)
-    ]
+def placed(known: Configuration) -> dict[str, Placed]:
+    zones = known.zones
     return {
-        check.id: Placed(check, zone_id, names.get(zone_id, "file")) for check, zone_id in found
+        entry.id: Placed(entry.record, entry.parent, zones[entry.parent].record.name)
+        for entry in known.health_checks.values()
     }
 
 
-def _read(layers: Layers) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
-    found = placed(layers)
-    return found, speaking(layers.config, (each.check for each in found.values()))
+def _read(
+    config: Config, known: Configuration
+) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
+    found = placed(known)
+    return found, speaking(config, (each.check for each in found.values()))
 
 
 def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:

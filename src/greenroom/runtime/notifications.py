@@ -6,7 +6,6 @@ from collections.abc import Callable
 from random import SystemRandom
 
 from greenroom.alerts.delivery import Delivery
-from greenroom.alerts.rules.conditions import Picture
 from greenroom.alerts.rules.matching import Destination
 from greenroom.alerts.rules.message import Message
 from greenroom.alerts.rules.outbox import Dispatch
@@ -14,7 +13,7 @@ from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.watcher import Watcher
 from greenroom.config.config import Config
-from greenroom.config.layers import with_alerting
+from greenroom.config.layers import LayeredStore
 from greenroom.configuration.state import NotificationState, ProcessState
 from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed
@@ -38,6 +37,7 @@ class Notifications:
     def __init__(
         self,
         store: SqlStore,
+        layered: LayeredStore,
         config: Config,
         now_ms: Callable[[], int],
         look: Look,
@@ -48,13 +48,12 @@ class Notifications:
         `learn_listeners` blocks until those of processes that have just started are among them.
         """
         taker = PictureTaker()
-        self._store = store
-        self._file = config
         self.outbox = SqlOutbox(store)
-        self.outbox.layer = self._layered
+        self.outbox.layer = layered.over
         self._now_ms = now_ms
         self.state = NotificationState()
-        self._look = lambda: self._picture(taker, *look())
+        self._look = lambda: taker.take(*look())
+        self._read = layered.read
         self._learn_listeners = learn_listeners
         self._loop = asyncio.get_running_loop()
         self._delivery = Delivery(
@@ -63,7 +62,6 @@ class Notifications:
         self._test_mode = config.sending.webhook_test
 
     def apply(self, config: Config) -> None:
-        self._file = config
         self._delivery.guard.policy = config.sending.outbound
         self._delivery.mail_server = config.sending.mail_server
         self._test_mode = config.sending.webhook_test
@@ -87,17 +85,6 @@ class Notifications:
                 count, oldest_ms = await asyncio.to_thread(self.outbox.backlog, self._now_ms())
                 self.state = NotificationState(count, oldest_ms / 1000)
             await asyncio.sleep(COUNT_S)
-
-    def _layered(self, stored: Configuration) -> Configuration:
-        return with_alerting(self._file, stored)
-
-    def _read(self) -> Configuration:
-        return self._layered(self._store.read())
-
-    def _picture(
-        self, taker: PictureTaker, state: ProcessState, config: Config, stored: Configuration
-    ) -> Picture:
-        return taker.take(state, config, self._layered(stored))
 
     def incidents(self, since_ms: int) -> list[Incident]:
         """Blocks; raises StorageFailed."""

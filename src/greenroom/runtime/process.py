@@ -68,7 +68,7 @@ from greenroom.runtime.front_ends import (
     built_in_front_ends,
     configure_all,
 )
-from greenroom.runtime.health import Layers, ProcessHealth, own
+from greenroom.runtime.health import ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
@@ -217,7 +217,7 @@ class Process:
                 await self._serve(data, listeners, draws)
 
     def _known(self, asked: bool = True) -> tuple[ProcessState, Config, Configuration]:
-        return self.state(asked), self.config, self._stored
+        return self.state(asked), self.config, self._layered.over(self._stored)
 
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
@@ -229,8 +229,12 @@ class Process:
             own(listeners.addresses(self._file.status_listen)), store.sessions, self._clock.now_ms
         )
         undo.callback(published.withdraw)
+        layered = self._layered = LayeredStore(
+            store, lambda: self._file, self._clock.now_ms, compile_faults
+        )
         self._notifications = Notifications(
             store,
+            layered,
             self._file,
             self._clock.now_ms,
             lambda: self._known(asked=False),
@@ -247,12 +251,12 @@ class Process:
             with contextlib.suppress(StorageFailed):
                 await asyncio.to_thread(published.publish)
                 await asyncio.to_thread(published.read)
-        layers = lambda: Layers(self._file, self._stored, self.config)  # noqa: E731
+        running = lambda: (self.config, layered.over(self._stored))  # noqa: E731
         self._health = ProcessHealth(
-            layers, data.path, self._notifications.outbox, self._clock, published.everywhere
+            running, data.path, self._notifications.outbox, self._clock, published.everywhere
         )
         undo.callback(self._health.close)
-        return LayeredStore(store, lambda: self._file, self._clock.now_ms, compile_faults)
+        return layered
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """Inside the event loop."""

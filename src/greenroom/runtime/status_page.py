@@ -8,7 +8,7 @@ from greenroom.admission.schedule import Effective
 from greenroom.config.config import Config
 from greenroom.configuration.state import RoomState
 from greenroom.decision.room_view import RoomView
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
@@ -97,10 +97,10 @@ class ShownStatusPages:
             ServedStatusPage(EVERYTHING.title, "")
         ]
 
-    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
+    async def html(self, page: int | StatusPage, draft: StatusDraft | None) -> tuple[str, str]:
         shown = (
             page
-            if isinstance(page, PageSettings)
+            if isinstance(page, StatusPage)
             else (*self._config().status_pages, EVERYTHING)[page]
         )
         facts = await self._gather()
@@ -113,7 +113,7 @@ class ShownStatusPages:
         )
 
 
-EVERYTHING = PageSettings(title="Status", rooms=("*",), health_checks=("*",))
+EVERYTHING = StatusPage(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.status_page.render import CSP, atom, document, html
 from greenroom.status_page.view import StatusFacts, view
 
@@ -51,7 +51,7 @@ class FactsCache:
             return self._facts
 
 
-def status_pages(pages: Callable[[], Sequence[PageSettings]], ask: Ask) -> Starlette:
+def status_pages(pages: Callable[[], Sequence[StatusPage]], ask: Ask) -> Starlette:
     cache = FactsCache(ask)
 
     async def answer(request: Request) -> Response:
@@ -85,7 +85,7 @@ def status_pages(pages: Callable[[], Sequence[PageSettings]], ask: Ask) -> Starl
 _FORMS = ("status.json", "feed.atom")
 
 
-def _page(pages: Sequence[PageSettings], path: str, host: str) -> PageSettings | None:
+def _page(pages: Sequence[StatusPage], path: str, host: str) -> StatusPage | None:
     here = [page for page in pages if page.path == path and page.host in ("", host)]
     return max(here, key=lambda page: page.host != "", default=None)
 

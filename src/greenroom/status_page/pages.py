@@ -5,6 +5,7 @@ from typing import Any
 
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.fields import taken
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.web.api_schema import (
     ApiSchema,
@@ -20,7 +21,7 @@ from greenroom.web.config_service import (
     entry_of,
     refuse_read_only,
 )
-from greenroom.web.refusals import ApiFault, Code, refuse_if
+from greenroom.web.refusals import ApiFault, Code, faults_of, refuse_if
 
 PAGE = ApiSchema.of(
     StatusPage,
@@ -78,25 +79,10 @@ def delete(page_id: str) -> ConfigChange:
 
 def _taken(known: Configuration, page_id: str, values: Json) -> list[ApiFault]:
     where = f"{values.get('host', '')}{values.get('path', '')}"
-    other = next(
-        (
-            page
-            for page in known.status_pages.records()
-            if page.id != page_id and page.where == where
-        ),
-        None,
-    )
-    return (
-        [
-            ApiFault(
-                Code.TAKEN,
-                f"path: {where} is the address of the page {other.title!r} already",
-                "/path",
-            )
-        ]
-        if other
-        else []
-    )
+    others = (page for page in known.status_pages.records() if page.id != page_id)
+    if all(page.where != where for page in others):
+        return []
+    return faults_of([taken("path", "status page", where)], Code.TAKEN)
 
 
 def _put(record: StatusPage) -> PlannedChange:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from greenroom.decision.room_view import RoomView
 from greenroom.model.alert import Incident
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 
 DAYS = 90
 INCIDENTS_SHOWN = 50
@@ -115,7 +115,7 @@ class StatusView:
     now_ms: int
 
 
-def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
+def view(settings: StatusPage, facts: StatusFacts) -> StatusView:
     rooms = [
         found for found in facts.rooms if _shown(settings.rooms, found.name, found.zone, settings)
     ]
@@ -133,7 +133,7 @@ def view(settings: PageSettings, facts: StatusFacts) -> StatusView:
     )
 
 
-def _shown(wanted: Sequence[str], name: str, zone: str, settings: PageSettings) -> bool:
+def _shown(wanted: Sequence[str], name: str, zone: str, settings: StatusPage) -> bool:
     return (name in wanted or "*" in wanted) and settings.zone in ("", zone)
 
 

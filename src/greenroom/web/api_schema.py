@@ -2,18 +2,16 @@
 Cloudflare does not have are in an object `greenroom`.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, cast
 
 from greenroom.errors import Problem
-from greenroom.model.fields import Spec, plain_type, specs
+from greenroom.model.fields import Spec, plain_type, specs, unknown_field
 from greenroom.web.api_shapes import (
     Json,
     Plain,
     Shape,
-    unknown_name,
 )
 from greenroom.web.refusals import (
     ApiFault,
@@ -89,28 +87,55 @@ class ApiSchema:
             problems.append(Problem(EXTENSION, "must be an object"))
             ours = {}
         unknown += self._unknown(document, False) + self._unknown(ours, True)
+        return self._values(
+            lambda field: (
+                (ours, f"{EXTENSION}.{field.name}")
+                if field.rule.extension
+                else (document, field.name)
+            ),
+            problems,
+        )
+
+    def read_table(
+        self,
+        table: Mapping[str, Any],
+        beside: Sequence[str],
+        problems: list[Problem],
+        unknown: list[Problem],
+    ) -> Json:
+        """As `read`, from a table of a configuration file: extensions stand beside the other
+        fields, `beside` are keys that are not fields, and read-only fields are unknown.
+        """
+        names = [field.name for field in self.fields if not field.rule.read_only]
+        unknown += [
+            unknown_field(name, name, [*names, *beside])
+            for name in table
+            if name not in names and name not in beside
+        ]
+        return self._values(lambda field: (table, field.name), problems)
+
+    def _values(
+        self,
+        place: Callable[[ApiField], tuple[Mapping[str, Any], str]],
+        problems: list[Problem],
+    ) -> Json:
+        """`place` says in which object a field stands, and its pointer."""
         values = {}
-        for api_field in self.fields:
-            if api_field.rule.read_only:
+        for field in self.fields:
+            if field.rule.read_only:
                 continue
-            where, pointer = (
-                (ours, f"{EXTENSION}.{api_field.name}")
-                if api_field.rule.extension
-                else (document, api_field.name)
-            )
-            if api_field.name in where and not api_field.means_default(where[api_field.name]):
-                values[api_field.name] = api_field.shape.read(
-                    pointer, where[api_field.name], problems
-                )
-            elif api_field.default is not NEEDED and api_field.default is not UNSET:
-                values[api_field.name] = api_field.default
+            where, pointer = place(field)
+            if field.name in where and not field.means_default(where[field.name]):
+                values[field.name] = field.shape.read(pointer, where[field.name], problems)
+            elif field.default is not NEEDED and field.default is not UNSET:
+                values[field.name] = field.default
         return values
 
     def _unknown(self, document: Mapping[str, Any], ours: bool) -> list[Problem]:
         names = [api_field.name for api_field in self.fields if api_field.rule.extension is ours]
         known = [*names, EXTENSION] if self.has_ours and not ours else names
         return [
-            unknown_name(f"{EXTENSION}.{name}" if ours else name, name, known)
+            unknown_field(f"{EXTENSION}.{name}" if ours else name, name, known)
             for name in document
             if name not in known
         ]
@@ -217,13 +242,8 @@ def read_as(
     unknown: list[Problem] = []
     values = form.read(document, problems, unknown)
     faults = faults_of(unknown, Code.UNKNOWN_FIELD) + faults_of(problems)
-    wrong = {_field(found.pointer.removeprefix(f"{EXTENSION}.")) for found in problems}
     if problems_of:
-        faults += faults_of(
-            form.pointers(
-                [found for found in problems_of(values) if _field(found.pointer) not in wrong]
-            )
-        )
+        faults += faults_of(form.pointers(not_said(problems, problems_of(values))))
     said_already = {fault.pointer for fault in faults}
     missing = [
         api_field
@@ -238,8 +258,16 @@ def read_as(
     return values, faults
 
 
-def _field(pointer: str) -> str:
-    return re.split(r"[.\[]", pointer, maxsplit=1)[0]
+def not_said(problems: Sequence[Problem], found: Iterable[Problem]) -> list[Problem]:
+    """What was `found` where, below and around which there are none of these problems."""
+    said = {f"{problem.pointer.removeprefix(f'{EXTENSION}.')}." for problem in problems}
+    said = {pointer.replace("[", ".[") for pointer in said}
+
+    def is_new(problem: Problem) -> bool:
+        at = f"{problem.pointer}.".replace("[", ".[")
+        return not any(at.startswith(known) or known.startswith(at) for known in said)
+
+    return [problem for problem in found if is_new(problem)]
 
 
 def overlaid(document: Mapping[str, Any], edit: Any) -> Any:

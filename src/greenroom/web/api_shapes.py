@@ -1,15 +1,23 @@
 """How the API writes one value in JSON: strings, choices, lists, nested records, times."""
 
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from difflib import get_close_matches
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from greenroom.errors import Problem
-from greenroom.model.fields import Spec, check_value, plain_type, specs
+from greenroom.model.fields import (
+    RecordField,
+    Spec,
+    described,
+    field_problems,
+    plain_type,
+    specs,
+    unknown_field,
+    wrong_kind,
+)
 from greenroom.web.time_format import TIME_PATTERN, milliseconds
 
 Json = dict[str, Any]
+RecordType = TypeVar("RecordType")
 
 
 class Shape(Protocol):
@@ -88,13 +96,11 @@ class Several:
     pattern: str = ""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
-        if not isinstance(value, list):
-            problems.append(Problem(pointer, f"must be a list, not {value!r:.60}"))
+        if reason := wrong_kind(value, list):
+            problems.append(Problem(pointer, reason))
             return ()
-        if self.record is None:
-            wrong = [index for index, item in enumerate(value) if not isinstance(item, str)]
-            problems += [Problem(f"{pointer}[{index}]", "must be a string") for index in wrong]
-            return () if wrong else tuple(value)
+        if self.record is None:  # the record checks the strings
+            return tuple(value)
         return tuple(
             read_nested(self.record, f"{pointer}[{index}]", item, problems)
             for index, item in enumerate(value)
@@ -125,7 +131,10 @@ class MomentField:
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         if value is not None and milliseconds(value) is None:
             problems.append(
-                Problem(pointer, f"must be a time such as 2021-01-01T11:00:00Z, not {value!r:.60}")
+                Problem(
+                    pointer,
+                    f"must be a time with a time zone such as 2026-05-01T10:00:00Z, not {value!r:.60}",
+                )
             )
         return value
 
@@ -154,32 +163,48 @@ class Shown:
         return self.described
 
 
-def read_nested(record: type, pointer: str, value: Any, problems: list[Problem]) -> Any:
-    """None and the problems when it is no object."""
+def read_nested(
+    record: type[RecordType], pointer: str, value: Any, problems: list[Problem]
+) -> RecordType | None:
+    """A record written as an object; its default replaces what is wrong, so that the rest can be
+    checked as well. None (and a problem) when something without default is missing.
+    """
     if not isinstance(value, dict):
-        problems.append(Problem(pointer, "must be an object"))
+        problems.append(Problem(pointer, wrong_kind(value, record)))
         return None
-    described = specs(record)
-    found = [
-        unknown_name(f"{pointer}.{name}", name, list(described))
-        for name in value
-        if name not in described
-    ]
-    value = given_values(record, value)
-    for item in fields(cast(Any, record)):
-        at = f"{pointer}.{item.name}"
-        if item.name in value:
-            found += filter(
-                None,
-                [check_value(at, value[item.name], plain_type(item.type), described[item.name])],
-            )
-        elif item.default is MISSING:
-            found.append(Problem(at, f"is required: {described[item.name].help}"))
+    at, known = f"{pointer}." if pointer else "", described(cast(Any, record))
+    names = [field.name for field in known]
+    problems += [unknown_field(f"{at}{name}", name, names) for name in value if name not in names]
+    values = {
+        name: _as_held(inner) for name, inner in _given(record, value).items() if name in names
+    }
+    found = field_problems(record, values, at)
     problems += found
-    return None if found else record(**value)
+    wrong = {problem.pointer for problem in found}
+    right = {
+        field.name: _right_entries(field, values[field.name])
+        for field in known
+        if field.name in values and f"{at}{field.name}" not in wrong
+    }
+    return None if any(f.required and f.name not in right for f in known) else record(**right)
 
 
-def given_values(record: type, value: Json) -> Json:
+def _right_entries(field: RecordField, value: Any) -> Any:
+    if field.item is None or not isinstance(value, tuple):
+        return value
+    return tuple(each for each in value if not wrong_kind(each, field.item))
+
+
+def _as_held(value: Any) -> Any:
+    """Lists as tuples, also inside an object; 80.0 as 80."""
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, dict):
+        return {key: _as_held(inner) for key, inner in value.items()}
+    return Plain(int).read("", value, []) if isinstance(value, float) else value
+
+
+def _given(record: type, value: Json) -> Json:
     optional = {
         item.name
         for item in fields(cast(Any, record))
@@ -188,11 +213,6 @@ def given_values(record: type, value: Json) -> Json:
     return {
         name: inner for name, inner in value.items() if inner is not None or name not in optional
     }
-
-
-def unknown_name(pointer: str, name: str, known: Sequence[str]) -> Problem:
-    near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
-    return Problem(pointer, "unknown field" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 _TYPES = {int: "integer", str: "string", bool: "boolean"}

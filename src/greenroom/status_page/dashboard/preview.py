@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from greenroom.errors import StorageFailed
-from greenroom.model.status_page import PageSettings
+from greenroom.model.status_page import StatusPage
 from greenroom.status_page.incident_notes import IncidentView
 from greenroom.web.pages.parts import PagePart
 from greenroom.web.pages.request import PageRequest
@@ -41,7 +41,7 @@ class StatusPreview(Protocol):
     def pages(self) -> Sequence[ServedStatusPage]:
         """Those of the file, then of the store; where there are none, one with everything on it."""
 
-    async def html(self, page: int | PageSettings, draft: StatusDraft | None) -> tuple[str, str]:
+    async def html(self, page: int | StatusPage, draft: StatusDraft | None) -> tuple[str, str]:
         """Returns content security policy and HTML. Raises StorageFailed."""
 
 
@@ -64,7 +64,7 @@ def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
     return answer
 
 
-def drawn(page: PageRequest, shown: int | PageSettings, draft: StatusDraft | None) -> Response:
+def drawn(page: PageRequest, shown: int | StatusPage, draft: StatusDraft | None) -> Response:
     status = status_of(page)
     try:
         policy, body = from_thread.run(status.html, shown, draft)

@@ -161,6 +161,7 @@ def upgrade(engine: str, folder: Path) -> None:
     """The scenario, in a process of the next version."""
     become_the_next_version()
     from greenroom.analytics.store.keeper import Keeper
+    from greenroom.analytics.store.tables import VERSION
 
     store = first_version(engine, folder)
     assert [name for (name,) in store.select("SELECT name FROM facts WHERE value = 1")] == [
@@ -170,7 +171,7 @@ def upgrade(engine: str, folder: Path) -> None:
         keeper = Keeper(store)
         assert answers(keeper) == FIRST_VERSION["answers"], "the numbers of before"
         assert total(keeper, NEW_OUTCOME) == 0
-        assert keeper._facts["version"] == 3
+        assert keeper._facts["version"] == VERSION
     written = writes_three_days_more(keeper, {"admitted": 2, NEW_OUTCOME: 3})
     assert total(keeper, NEW_OUTCOME) == 3 * written
     for table in ("hours", "days"):

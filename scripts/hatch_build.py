@@ -45,6 +45,8 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
         included["examples/templates"] = "greenroom/dashboard/starters"
         for file in sorted(Path(self.root).glob("docs/*/*.md")):
             included[str(file)] = f"greenroom/dashboard/documents/{file.parent.name}/{file.name}"
+        if sbom := os.environ.get("GREENROOM_SBOM"):
+            build_data["sbom_files"].append(sbom)
         if self._compiles:
             from build_compiled import compile_modules
 

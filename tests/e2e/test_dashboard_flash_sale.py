@@ -97,7 +97,7 @@ def steer(page: Page) -> None:
     page.get_by_role("button", name="Show the effect").click()
     expect(page.get_by_text("of those who wait come in")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Change the limits").click()
-    page.wait_for_url("**/live?notice=done")
+    page.wait_for_url("**/live?notice=did-limits")
 
 
 def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Browser) -> None:

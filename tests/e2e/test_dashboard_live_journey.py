@@ -121,7 +121,7 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(
         expect(page.get_by_text("of those who wait come in within the next minute")).to_be_visible()
         assert rig.room["total_active_users"] == 10  # nothing has changed yet
         page.get_by_role("button", name="Change the limits").click()
-        page.wait_for_url("**/live?notice=done")
+        page.wait_for_url("**/live?notice=did-limits")
         expect(page.locator('[data-live="active_limit"]')).to_have_text("40", timeout=PATIENCE_MS)
         shared_greenroom.eventually(
             lambda: all(rig.visit(cookie)[0] == 0 for cookie in cookies[-3:]),

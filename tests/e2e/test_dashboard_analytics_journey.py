@@ -72,7 +72,7 @@ def test_an_event_is_planned_reviewed_and_a_clash_is_shown_before_saving(rig, br
         page.get_by_label("New visitors per minute").fill("40")
         page.get_by_role("button", name="Review").click()
         expect(page.get_by_role("row", name="Active visitors at once 10 50")).to_be_visible()
-        expect(page.get_by_role("row", name="Session length 5 5 Inherited")).to_be_visible()
+        expect(page.get_by_role("row", name="Session length 5 5 Room")).to_be_visible()
         page.get_by_role("button", name="Create the event").click()
         page.wait_for_url("**/events?notice=created*")
         made = rig.api.ask(

@@ -95,6 +95,7 @@ def ids(api) -> dict[str, str]:
         "list_id": named,
         "item_id": item,
         "operation_id": operation,
+        "operation": "hold",
         "policy_id": policy,
         "webhook_id": webhook,
         "service_id": service,

@@ -99,6 +99,7 @@ class Kept:
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,
+            "operation": self._hold(f"{rooms}/{room_id}") if "{operation}" in path else "",
             **self._alerting(known),
         }
 
@@ -142,6 +143,10 @@ class Kept:
             f"/zones/{zone_id}/healthchecks/preview",
             {"name": "kept", "address": "origin.shop.example.com"},
         )
+
+    def _hold(self, room: str) -> str:
+        assert self._api.ask("PUT", f"{room}/operations/hold", {}).status_code == 200
+        return "hold"
 
     def _agent(self) -> str:
         path = f"/accounts/{ACCOUNT_ID}/probe_agents/kept"

@@ -249,10 +249,12 @@ KINDS_SINCE = {
         "incident_note",
         "status_page",
         "account",
+        "operation",
+        "offers",
     },
-    "0002": {"status_page", "account"},
-    "0003": {"status_page"},
-    "0004": {"status_page"},
+    "0002": {"status_page", "account", "operation", "offers"},
+    "0003": {"status_page", "operation", "offers"},
+    "0004": {"status_page", "operation", "offers"},
 }
 """Kinds that the greenroom of that version did not know yet."""
 

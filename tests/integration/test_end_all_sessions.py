@@ -13,7 +13,7 @@ from dashboard_rig import DashboardRig
 from live_rig import LiveRig, plain_origin
 
 from greenroom.admission.lease import CLOSING_MS
-from greenroom.configuration import ended_sessions, rooms
+from greenroom.configuration import operations, rooms
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Standing
 
@@ -21,7 +21,7 @@ LIVE = "/zones/z2/rooms/r2/live"
 
 
 def ended_ms(dashboard: DashboardRig) -> int:
-    return dashboard.store.read().rooms["r2"].record.sessions_ended_ms
+    return dashboard.store.read().room_in_operation("r2").sessions_ended_ms
 
 
 def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(
@@ -39,10 +39,8 @@ def test_it_wants_the_name_of_the_room_and_is_in_the_audit_log_and_not_undone(
     page = visitor.get(LIVE).text
     assert "live-undo" not in page
     entry = dashboard.store.audit(1)[0]
-    assert (entry.author, entry.after) == (
-        "operator-all (dashboard)",
-        {"sessions_ended_ms": dashboard.clock.at_ms},
-    )
+    assert (entry.author, entry.kind) == ("operator-all (dashboard)", "operation")
+    assert "ended all sessions in r2" in dashboard.person("viewer").get("/audit").text
 
 
 def test_a_viewer_may_not(dashboard: DashboardRig) -> None:
@@ -58,7 +56,7 @@ def test_a_viewer_may_not(dashboard: DashboardRig) -> None:
 
 def test_no_other_change_forgets_the_moment_and_it_only_grows(dashboard: DashboardRig) -> None:
     for _ in range(2):  # the clock stands still
-        dashboard.config.change("test", ended_sessions.end_sessions("z2", "r2"))
+        dashboard.config.change("test", operations.end_sessions("z2", "r2", "test"))
     assert ended_ms(dashboard) == dashboard.clock.at_ms + 1
     known = dashboard.store.read()
     shown = rooms.show(known, known.rooms["r2"], dashboard.clock.at_ms)

@@ -186,7 +186,7 @@ def test_no_secret_is_written_out_and_tokens_are_left_alone() -> None:
         "incident_note",
         "status_page",
     ]
-    assert [kind for kind, _, _ in contents(after)] == ["token", *alerting, "account"]
+    assert [kind for kind, _, _ in contents(after)] == ["operation", "token", *alerting, "account"]
 
 
 def test_a_section_that_is_left_out_is_not_touched() -> None:

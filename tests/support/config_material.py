@@ -22,6 +22,7 @@ from greenroom.model.notification import (
     Webhook,
 )
 from greenroom.model.offer import Offer, OfferSet
+from greenroom.model.operation import Operation, RoomOperations
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
@@ -160,6 +161,23 @@ def one_of_each() -> list[tuple[object, str]]:
         (rules("r1", 'http.host eq "a"', "ip.src in $office"), "r1"),
         (offers("r1"), "r1"),
         (full_health_check("h1"), "z1"),
+        (
+            RoomOperations(
+                id="r1",
+                name="r1",
+                operations=(
+                    Operation(kind="hold", author="ada", start_ms=5),
+                    Operation(
+                        kind="message",
+                        author="ada",
+                        start_ms=5,
+                        text="Soon",
+                        texts=(LocalMessage("de-DE", "Bald"),),
+                    ),
+                ),
+            ),
+            "",
+        ),
         (RuleList(id="l1", name="office", kind="ip"), ""),
         (ListItem(id="i1", value="192.0.2.0/24", comment="head office"), "l1"),
         (

@@ -61,22 +61,25 @@ class Effective(msgspec.Struct, frozen=True):
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     """Nulls of an event are the room's values as they are now. Suspended events do not count, nor
-    does any event of a suspended room.
+    does any event of a suspended room. A hold that ends by time holds all new visitors.
     """
     found = _scheduled(room, events, now_ms)
+    if now_ms < room.hold_until_ms:
+        held = dataclasses.replace(found.room, queue_all=True)
+        found = replace(found, room=held, until_ms=_first(found.until_ms, room.hold_until_ms))
     if now_ms >= room.let_in_until_ms:
         return found
     total, minute = (
         min(LIMIT_MAX, limit + room.let_in)
         for limit in (found.room.total_active_users, found.room.new_users_per_minute)
     )
-    until_ms = (
-        room.let_in_until_ms
-        if found.until_ms is None
-        else min(found.until_ms, room.let_in_until_ms)
-    )
+    until_ms = _first(found.until_ms, room.let_in_until_ms)
     raised = dataclasses.replace(found.room, total_active_users=total, new_users_per_minute=minute)
     return replace(found, room=raised, until_ms=until_ms)
+
+
+def _first(known_ms: int | None, other_ms: int) -> int:
+    return other_ms if known_ms is None else min(known_ms, other_ms)
 
 
 def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:

@@ -16,6 +16,7 @@ from greenroom.configuration.events import DETAILS, EVENT
 from greenroom.configuration.explain_request import explanation_schemas
 from greenroom.configuration.list_items import ITEM, ITEM_DELETION, OPERATION
 from greenroom.configuration.lists import LIST
+from greenroom.configuration.operations import ROOM_OPERATION
 from greenroom.configuration.room_status import STATUS
 from greenroom.configuration.rooms import ROOM
 from greenroom.configuration.rules import POSITION, RULE
@@ -39,6 +40,7 @@ FORMS: dict[str, ApiSchema] = {
     "Zone": ZONE,
     "Room": ROOM,
     "Settings": SETTINGS,
+    "RoomOperation": ROOM_OPERATION,
     "Status": STATUS,
     "Event": EVENT,
     "EventDetails": DETAILS,

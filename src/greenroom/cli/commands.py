@@ -20,6 +20,7 @@ from greenroom.cli.keys import keys
 from greenroom.cli.open_until import open_until
 from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
+from greenroom.cli.rooms import rooms
 from greenroom.cli.serving_options import (
     PLACE,
     WHERE,
@@ -417,6 +418,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "edge": edge,
         "probe": probe,
     },
+    "Run a sale": {"room": rooms},
     "Plan a sale, and see what happened": {
         "simulate": simulate,
         "explain": explain,

@@ -29,6 +29,7 @@ from greenroom.model.configuration import (
     Record,
     Unusable,
 )
+from greenroom.model.operation import operated
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleSet
@@ -103,7 +104,7 @@ def merged(file: Config, stored: Configuration) -> Config:
     )
     return replace(
         file,
-        rooms=(*file.rooms, *rooms),
+        rooms=tuple(_operated(room, stored) for room in (*file.rooms, *rooms)),
         zones={room.id: zones[known.rooms[room.id].parent] for room in rooms},
         zone_names=tuple(zone.name for zone in zones.values()),
         zone_origins=origins,
@@ -128,6 +129,11 @@ def merged(file: Config, stored: Configuration) -> Config:
         },
         faults=tuple(faults),
     )
+
+
+def _operated(room: Room, stored: Configuration) -> Room:
+    found = stored.operations.get(room.id)
+    return operated(room, found.record if found else None)
 
 
 def _unreadable(known: Configuration) -> Iterator[UnitFault]:

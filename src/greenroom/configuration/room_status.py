@@ -49,7 +49,11 @@ STATUS = ApiSchema(
 
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
     """A room that no edge has opened yet is empty."""
-    now = effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+    now = effective(
+        known.room_in_operation(entry.id),
+        (event.record for event in known.events.of(entry.id)),
+        now_ms,
+    )
     ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
     word = (

@@ -8,7 +8,7 @@ from greenroom.configuration.room_claims import RoomClaims
 from greenroom.configuration.zones import zone_of
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
-from greenroom.model.change import Put, Remove
+from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
@@ -116,6 +116,7 @@ def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
 
 def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
     upcoming = next_event(known, entry.id, now_ms)
+    ended_ms = known.room_in_operation(entry.id).sessions_ended_ms if entry.id in known.rooms else 0
     values = {item.name: getattr(entry.record, item.name) for item in fields(Room)}
     return ROOM.show(
         values
@@ -127,9 +128,7 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
             ),
             "next_event_start_time": written_time(upcoming, "event_start_ms") if upcoming else None,
             "read_only": entry.read_only,
-            "sessions_ended_time": (
-                written(entry.record.sessions_ended_ms) if entry.record.sessions_ended_ms else None
-            ),
+            "sessions_ended_time": (written(ended_ms) if ended_ms else None),
         }
     )
 
@@ -187,7 +186,10 @@ def change(
 def delete(zone_id: str, room_id: str) -> ConfigChange:
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
-        return PlannedChange([Remove("room", room_id)], lambda _after: {"id": room_id})
+        gone: list[Change] = [Remove("room", room_id)]
+        if room_id in known.operations:
+            gone.append(Remove("operation", room_id))
+        return PlannedChange(gone, lambda _after: {"id": room_id})
 
     return plan
 

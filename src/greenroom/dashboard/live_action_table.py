@@ -2,14 +2,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from greenroom.admission.schedule import Phase
-from greenroom.configuration.ended_sessions import end_sessions
-from greenroom.configuration.let_in import let_in
+from greenroom.configuration import operations, rooms
 from greenroom.decision.room_view import RoomView
 from greenroom.model.account import Role
+from greenroom.model.branding import LocalMessage
+from greenroom.model.change import Change
+from greenroom.model.configuration import Configuration
 from greenroom.model.event import EVENT_LEAST_MS
-from greenroom.web.api_schema import EXTENSION
+from greenroom.model.operation import ADMIT, END_SESSIONS, HOLD, MESSAGE
+from greenroom.model.room import LANGUAGES
 from greenroom.web.api_shapes import Json
-from greenroom.web.config_service import ConfigChange
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.pages.forms import read_value
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import plain_moment
@@ -23,10 +26,26 @@ MINUTE_MS = 60_000
 EXTEND_MAX = 7 * 24 * 60
 
 
+class ActionTarget(NamedTuple):
+    zone_id: str
+    room_id: str
+    author: str
+    form: Mapping[str, Any]
+
+    def text(self, name: str) -> str:
+        return str((self.form.get(name) or [""])[-1]).strip()
+
+    def number(self, name: str) -> Any:
+        return read_value(int, self.text(name), present=True)
+
+    def begin(self, kind: str, **more: Any) -> ConfigChange:
+        return operations.begin(self.zone_id, self.room_id, kind, self.author, **more)
+
+
 class LiveAction(NamedTuple):
     """`names`: fields that change, in the current event if it overrides them or `on_event`, else in
-    the room. `plan`: for (zone, room, form), where it is no change of fields. `typed`: the room's
-    name confirms it. `key` never opens another action.
+    the room. `plan`: begins or ends a live operation instead, also in a room of a configuration
+    file. `typed`: the room's name confirms it. `key` never opens another action.
     """
 
     name: str
@@ -41,7 +60,7 @@ class LiveAction(NamedTuple):
     names: tuple[str, ...]
     on_event: bool = False
     role: Role = Role.OPERATOR
-    plan: Callable[[str, str, Mapping[str, Any]], ConfigChange] | None = None
+    plan: Callable[[ActionTarget], ConfigChange] | None = None
     typed: bool = False
     undoable: bool = True
 
@@ -59,26 +78,37 @@ def _extend(live: RoomView, form: Mapping[str, Any]) -> Json:
     return {"event_end_time": plain_moment(live.now.event.event_end_ms + minutes * MINUTE_MS)}
 
 
-def _message(live: RoomView, form: Mapping[str, Any]) -> Json:
-    """A blank language gets the message of all the others."""
-
-    def sent(name: str) -> str:
-        return str((form.get(name) or [""])[-1]).strip()
-
-    document: Json = {"branding": {"message": sent("message")}}
-    languages = [one.language for one in live.now.room.branding_messages]
-    if languages:
-        document["branding_messages"] = [
-            {"language": language, "text": text}
-            for language in languages
-            if (text := sent(f"message_{language}"))
-        ]
-    return {EXTENSION: document}
+def _message(target: ActionTarget) -> ConfigChange:
+    """A language that is left blank gets the message of all the others, not its former own."""
+    texts = tuple(
+        LocalMessage(language, text)
+        for language in LANGUAGES
+        if (text := target.text(f"message_{language}"))
+    )
+    if not target.text("message") and not texts:
+        return operations.end(target.zone_id, target.room_id, MESSAGE)
+    return target.begin(MESSAGE, text=target.text("message"), texts=texts)
 
 
-def _let_in(zone_id: str, room_id: str, form: Mapping[str, Any]) -> ConfigChange:
-    count = read_value(int, (form.get("count") or [""])[-1], present=True)
-    return let_in(zone_id, room_id, count if isinstance(count, int) else None)
+def _hold(target: ActionTarget) -> ConfigChange:
+    return target.begin(HOLD, minutes=target.number("minutes") if target.text("minutes") else None)
+
+
+def _release(target: ActionTarget) -> ConfigChange:
+    """Ends the operation, and the setting of a room of the store."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        room = rooms.room_of(known, target.zone_id, target.room_id)
+        found = known.operations.get(room.id)
+        changes: list[Change] = []
+        if found and found.record.of(HOLD):
+            changes += operations.end(target.zone_id, room.id, HOLD)(known, at).changes
+        if room.record.queue_all and not room.read_only:
+            setting = rooms.change(target.zone_id, room.id, {"queue_all": False}, whole=False)
+            changes += setting(known, at).changes
+        return PlannedChange(changes, lambda _after: None)
+
+    return plan
 
 
 def _end(live: RoomView, form: Mapping[str, Any]) -> Json:
@@ -120,8 +150,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "primary",
             lambda live: live.word in ("queueing", "open"),
             lambda _live, _form: {},
-            ("let_in", "let_in_until_ms"),
-            plan=_let_in,
+            (),
+            plan=lambda target: target.begin(ADMIT, count=target.number("count")),
             undoable=False,
         ),
         LiveAction(
@@ -133,8 +163,9 @@ ACTIONS: Mapping[str, LiveAction] = {
             "Hold all new visitors",
             "danger",
             lambda live: not live.now.room.queue_all,
-            lambda _live, _form: {"queue_all": True},
-            ("queue_all",),
+            lambda _live, _form: {},
+            (),
+            plan=_hold,
         ),
         LiveAction(
             "release",
@@ -145,8 +176,9 @@ ACTIONS: Mapping[str, LiveAction] = {
             "Let visitors in again",
             "primary",
             lambda live: live.now.room.queue_all,
-            lambda _live, _form: {"queue_all": False},
-            ("queue_all",),
+            lambda _live, _form: {},
+            (),
+            plan=_release,
         ),
         LiveAction(
             "reject",
@@ -178,14 +210,14 @@ ACTIONS: Mapping[str, LiveAction] = {
             "5",
             "Post a message",
             "Post a message",
-            "The message is shown on the waiting page from its next refresh, in every language. It"
-            " replaces the messages shown now; leave it blank to remove them. Undo brings them"
-            " back.",
+            "Shown on the waiting page from its next refresh, in every language, in place of the"
+            " messages in the settings. Leave it blank to remove it: then those are shown again.",
             "Show the message",
             "primary",
             lambda live: not live.now.room.custom_page_html,
-            _message,
-            ("branding",),
+            lambda _live, _form: {},
+            (),
+            plan=_message,
         ),
         LiveAction(
             "extend",
@@ -226,8 +258,8 @@ ACTIONS: Mapping[str, LiveAction] = {
             "danger",
             lambda _: True,
             lambda _live, _form: {},
-            ("sessions_ended_ms",),
-            plan=lambda zone_id, room_id, _form: end_sessions(zone_id, room_id),
+            (),
+            plan=lambda target: target.begin(END_SESSIONS),
             typed=True,
             undoable=False,
         ),

@@ -37,7 +37,11 @@ def room_live(
     now = (
         state.now
         if state and state.now
-        else effective(entry.record, (event.record for event in known.events.of(entry.id)), now_ms)
+        else effective(
+            known.room_in_operation(entry.id),
+            (event.record for event in known.events.of(entry.id)),
+            now_ms,
+        )
     )
     zone = known.zones.get(entry.parent)
     suspended = entry.record.suspended or bool(zone and zone.record.paused)

@@ -497,7 +497,9 @@ def _settings(now: Effective) -> tuple[Setting, ...]:
         )
         needed = name in ("total_active_users", "new_users_per_minute")
         source = (
-            "event"
+            "operation"
+            if name in now.room.operated
+            else "event"
             if by_event
             else "default"
             if value == getattr(plain, name) and not needed

@@ -10,14 +10,15 @@ from greenroom.demo.products import PRODUCTS
 
 CROWD_MAX = 500
 
-CROWD_NORMAL = 20
-"""Leaves a line of about a minute and a half."""
+CROWD_NORMAL = 14
+"""Leaves a line of about two minutes."""
 
 ARRIVAL_S = 0.25
 
 PATIENCE_S = (240.0, 900.0)
-LOOKS = (2, 5)
-LOOK_S = (2.0, 7.0)
+LOOKS = (5, 9)
+LOOK_S = (5.0, 12.0)
+"""Visits of a minute or so: the shop is full, and not only as many as may come in a minute."""
 
 
 class DemoCrowd:

@@ -20,6 +20,7 @@ from greenroom.model.notification import (
     Webhook,
 )
 from greenroom.model.offer import OfferSet
+from greenroom.model.operation import RoomOperations, operated
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
@@ -30,6 +31,7 @@ Record = (
     Zone
     | Room
     | Event
+    | RoomOperations
     | RuleSet
     | OfferSet
     | HealthCheck
@@ -68,6 +70,7 @@ KINDS: Mapping[str, RecordKind] = {
     "rules": RecordKind(RuleSet, "room"),
     "offers": RecordKind(OfferSet, "room"),
     "health_check": RecordKind(HealthCheck, "zone"),
+    "operation": RecordKind(RoomOperations),
     "list": RecordKind(RuleList),
     "list_item": RecordKind(ListItem, "list"),
     "token": RecordKind(Token, secret=("secret_sha256",)),
@@ -79,7 +82,9 @@ KINDS: Mapping[str, RecordKind] = {
     "status_page": RecordKind(StatusPage),
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
-"""Parents stand before their children. The RuleSet and OfferSet of a room have the room's id."""
+"""Parents stand before their children. RuleSet, OfferSet and RoomOperations of a room have the room's
+id; the operations have no parent, because the room may be in a configuration file.
+"""
 
 SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
     name: kind.sealed for name, kind in KINDS.items() if kind.sealed
@@ -164,6 +169,7 @@ class Configuration:
     rules: EntryIndex[RuleSet] = field(default_factory=_empty_index)
     offers: EntryIndex[OfferSet] = field(default_factory=_empty_index)
     health_checks: EntryIndex[HealthCheck] = field(default_factory=_empty_index)
+    operations: EntryIndex[RoomOperations] = field(default_factory=_empty_index)
     lists: EntryIndex[RuleList] = field(default_factory=_empty_index)
     list_items: EntryIndex[ListItem] = field(default_factory=_empty_index)
     tokens: EntryIndex[Token] = field(default_factory=_empty_index)
@@ -178,6 +184,11 @@ class Configuration:
     """By (kind, id). In the index of zones and rooms stands what can be read of it; other kinds
     have none.
     """
+
+    def room_in_operation(self, room_id: str) -> Room:
+        """The room as every process runs it."""
+        found = self.operations.get(room_id)
+        return operated(self.rooms[room_id].record, found.record if found else None)
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))

@@ -379,6 +379,10 @@ class Room:
     let_in: int = 0
     """Raises both limits until `let_in_until_ms`. Not a setting."""
     let_in_until_ms: int = 0
+    hold_until_ms: int = 0
+    """An operator holds all new visitors until then. Not a setting."""
+    operated: tuple[str, ...] = ()
+    """Settings in whose place a live operation counts (`model.operation`)."""
 
     def __post_init__(self) -> None:
         problems = room_problems(vars_of(self))

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from greenroom.config.load import default_data
+from greenroom.config.layers import LayeredStore
+from greenroom.config.load import default_data, load_config
 from greenroom.configuration.store import (
     SqlStore,
     default_url,
@@ -40,6 +41,23 @@ def config_service_beside(
         yield ConfigService(store, MonotonicClock())
     finally:
         store.close()
+
+
+@contextmanager
+def config_service_of(
+    file: Path | None, data: Path | None, url: str | None
+) -> Iterator[ConfigService]:
+    """With the rooms of the configuration file too, and its data directory and store. Raises as
+    `config_service_beside`.
+    """
+    if file is None:
+        with config_service_beside(data, url, existing=True) as service:
+            yield service
+        return
+    config = load_config(file)
+    with config_service_beside(data or config.data, url or config.store or None) as service:
+        layered = LayeredStore(service.store, lambda: config, service.clock.now_ms)
+        yield ConfigService(layered, service.clock)
 
 
 def store_is_there(data: Path | None, url: str | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from greenroom.configuration.operations import in_words, operation_changes
 from greenroom.model.change import AuditEntry
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
@@ -19,6 +20,7 @@ class AuditLine(NamedTuple):
     """(field, before, after), each as text or None."""
 
     entry: AuditEntry
+    words: str
     differing: list[tuple[str, str | None, str | None]]
 
 
@@ -26,13 +28,20 @@ def table(page: PageRequest) -> Response:
     asked = page.query("before")
     before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
     found = page.config.store.audit(PER_PAGE + 1, before)
-    lines = [AuditLine(entry, _differing(entry)) for entry in found[:PER_PAGE]]
+    lines = [AuditLine(entry, _words(entry), _differing(entry)) for entry in found[:PER_PAGE]]
     return page.render(
         "audit.html",
         lines=lines,
         older=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None,
         newest=before is None,
     )
+
+
+def _words(entry: AuditEntry) -> str:
+    if entry.kind == "operation":
+        told = [in_words(kind, after, entry.name) for kind, _, after in operation_changes(entry)]
+        return ", ".join(filter(None, told)) or f"changed operations of {entry.name}"
+    return f"{entry.action} {entry.kind.replace('_', ' ')} {entry.name}"
 
 
 def _differing(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:

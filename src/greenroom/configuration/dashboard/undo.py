@@ -17,10 +17,12 @@ from greenroom.configuration import (
     rules,
 )
 from greenroom.configuration.list_items import Operations
+from greenroom.configuration.operations import operation_changes
 from greenroom.model.account import Role
-from greenroom.model.change import AuditEntry
+from greenroom.model.change import AuditEntry, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
+from greenroom.model.operation import HOLD, MESSAGE, RoomOperations
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, Rule
 from greenroom.web.api_schema import EXTENSION
@@ -232,6 +234,27 @@ def _items_before(known: Configuration, person: Person, written: Sequence[AuditE
     return list_items.add(entry.id, wanted, _no_operations, whole=True), f"/lists/{entry.id}"
 
 
+def _operation_before(
+    known: Configuration, person: Person, written: Sequence[AuditEntry]
+) -> WayBack:
+    """None for what cannot be taken back: visitors who were admitted, sessions that have ended."""
+    one = written[0]
+    room, record = known.rooms.get(one.id), known.operations.get(one.id)
+    changed = {kind for kind, _, _ in operation_changes(one)}
+    if room is None or not person.sees(room.parent) or not changed <= {HOLD, MESSAGE}:
+        return None
+    former = None
+    if one.before is not None:
+        values: Json = msgspec.to_builtins(record.record) if record else {}
+        former = msgspec.convert(values | dict(one.before), type=RoomOperations)
+
+    def plan(_known: Configuration, _at: ChangeContext) -> PlannedChange:
+        change = Put(former) if former else Remove("operation", one.id)
+        return PlannedChange([change], lambda _after: None)
+
+    return plan, f"/zones/{room.parent}/rooms/{room.id}/live"
+
+
 def _former(record: Any, before: Mapping[str, Any]) -> Any:
     values: Json = msgspec.to_builtins(record)
     return msgspec.convert(values | dict(before), type=type(record))
@@ -248,6 +271,7 @@ def _writable(document: Json) -> Json:
 UNDO_KINDS: Mapping[str, Callable[[Configuration, Person, Sequence[AuditEntry]], WayBack]] = {
     "room": _room_before,
     "event": _event_before,
+    "operation": _operation_before,
     "rules": _rules_before,
     "list": _list_before,
     "list_item": _items_before,

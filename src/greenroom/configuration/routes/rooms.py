@@ -4,7 +4,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.configuration import ended_sessions, room_status, rooms
+from greenroom.configuration import operations, room_status, rooms
 from greenroom.configuration.dependencies import WithConfig
 from greenroom.configuration.state import Observed
 from greenroom.configuration.zones import zone_of
@@ -111,7 +111,50 @@ def end_sessions(
 ) -> Response:
     """End all sessions of a waiting room, an extension: visitors who are inside come as new ones."""
     return answered(
-        config_service.change(caller.author, ended_sessions.end_sessions(zone_id, waiting_room_id))
+        config_service.change(
+            caller.author,
+            operations.end_sessions(zone_id, waiting_room_id, caller.author),
+        )
+    )
+
+
+@router.get(f"{ROOM}/operations", **told("[RoomOperation]", may="read"))
+def list_operations(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
+    """List the live operations on a waiting room, an extension."""
+    known = config_service.look(lambda known: known)
+    rooms.room_of(known, zone_id, waiting_room_id)
+    return answered(operations.show(known, waiting_room_id))
+
+
+@router.put(
+    f"{ROOM}/operations/{{operation}}", **told("[RoomOperation]", body="RoomOperationCreate")
+)
+def begin_operation(
+    caller: Editor,
+    config_service: WithConfig,
+    document: Document,
+    zone_id: str,
+    waiting_room_id: str,
+    operation: str,
+) -> Response:
+    """Hold new visitors, admit more of them, post a message or end all sessions: also in a room of
+    a configuration file.
+    """
+    return answered(
+        config_service.change(
+            caller.author,
+            operations.begin_as_sent(zone_id, waiting_room_id, operation, caller.author, document),
+        )
+    )
+
+
+@router.delete(f"{ROOM}/operations/{{operation}}", **told("[RoomOperation]", change=True))
+def end_operation(
+    caller: Editor, config_service: WithConfig, zone_id: str, waiting_room_id: str, operation: str
+) -> Response:
+    """End an operation: the settings count again."""
+    return answered(
+        config_service.change(caller.author, operations.end(zone_id, waiting_room_id, operation))
     )
 
 

@@ -32,6 +32,15 @@ const FORMATS = {
   event: (it) => (it.event ? `Event ${it.event}${it.event_until_ms ? `, until ${clock(zone).format(it.event_until_ms)}` : ""}` : ""),
 };
 
+function countDown() {
+  for (const element of document.querySelectorAll("[data-until]")) {
+    const left = Math.ceil((Number(element.dataset.until) - Date.now()) / 1000);
+    element.textContent = left > 0 ? `· ${duration(left)} left` : "· over";
+  }
+}
+countDown();
+setInterval(countDown, 1000);
+
 let shown = JSON.parse(root.dataset.frame);
 
 function show(frame) {

@@ -7,12 +7,14 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration.dashboard.parts import room_state
+from greenroom.configuration.operations import in_words, lasting, operation_changes
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import FEED, UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
 from greenroom.decision.cookies import SESSION_COOKIE
+from greenroom.model.change import AuditEntry
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 
@@ -30,6 +32,7 @@ def show(page: PageRequest) -> Response:
     sees_all = not page.person.zone_ids
     origin = page.parts[FEED].origin.last_minute() if sees_all else UNSEEN  # counted over all zones
     frame = live_frame(live, state, now_ms, trail, origin)
+    undo = undo_of(page) if page.person.may(ACTIONS["limits"].role) else None
     return page.render(
         "live.html",
         entry=entry,
@@ -41,11 +44,21 @@ def show(page: PageRequest) -> Response:
         frame_json=msgspec.json.encode(frame).decode(),
         offered=_offered(page),
         undo_labels=UNDO_LABELS,
-        undo=undo_of(page) if page.person.may(ACTIONS["limits"].role) else None,
+        undo=undo,
+        undo_words=_operated(undo.entries[0]) if undo else "",
+        lasting=lasting(page.known, entry.id, now_ms),
         rows=table_rows(trail.minutes),
         demo=any(minute.generated for minute in trail.minutes),
         recording=page.part(ANALYTICS_STORE) is not None,
     )
+
+
+def _operated(entry: AuditEntry) -> str:
+    """What an operation did, after “You”; empty: it was no operation."""
+    if entry.kind != "operation":
+        return ""
+    changes = operation_changes(entry)
+    return " and ".join(in_words(kind, after, entry.name) for kind, _, after in changes)
 
 
 def load(value: int, limit: int) -> str:

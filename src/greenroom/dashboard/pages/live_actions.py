@@ -11,7 +11,13 @@ from greenroom.admission.schedule import effective
 from greenroom.configuration import events, rooms
 from greenroom.configuration.dashboard.parts import room_state
 from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, last_change
-from greenroom.dashboard.live_action_table import ACTIONS, LIMIT_LABELS, LIMITS, LiveAction
+from greenroom.dashboard.live_action_table import (
+    ACTIONS,
+    LIMIT_LABELS,
+    LIMITS,
+    ActionTarget,
+    LiveAction,
+)
 from greenroom.dashboard.live_words import LimitPlan, effect_of
 from greenroom.dashboard.page_forms import LANGUAGE_NAMES
 from greenroom.dashboard.pages.rooms import LABELS
@@ -21,6 +27,7 @@ from greenroom.model.account import Role
 from greenroom.model.branding import LocalMessage
 from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
+from greenroom.model.operation import MESSAGE
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigChange
@@ -42,13 +49,11 @@ UNDO_LABELS = {
 
 
 def fits(one: LiveAction, live: RoomView, entry: Entry[Room]) -> bool:
+    if entry.read_only and (one.plan is None or (one.name == "release" and entry.record.queue_all)):
+        return False  # settings of a file are changed in the file
     if one.name in ("suspend", "resume"):
-        return (
-            not entry.read_only
-            and one.offered(live)
-            and (one.name == "suspend" or entry.record.suspended)
-        )
-    return not entry.read_only and live.word != "suspended" and one.offered(live)
+        return one.offered(live) and (one.name == "suspend" or entry.record.suspended)
+    return live.word != "suspended" and one.offered(live)
 
 
 def ask(page: PageRequest) -> Response:
@@ -97,7 +102,7 @@ def own_limits(page: PageRequest, live: RoomView) -> RoomView:
     room = live.now.room
     if page.now_ms >= room.let_in_until_ms:
         return live
-    record = dataclasses.replace(page.room.record, let_in=0)
+    record = dataclasses.replace(page.known.room_in_operation(page.room.id), let_in=0)
     planned = (event.record for event in page.known.events.of(record.id))
     return replace(live, now=effective(record, planned, page.now_ms))
 
@@ -113,7 +118,8 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, s
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
     if one.plan is not None:
-        return "room", page.room.id, one.plan(page.zone.id, page.room.id, page.form)
+        target = ActionTarget(page.zone.id, page.room.id, page.person.author, page.form)
+        return "operation", page.room.id, one.plan(target)
     if event is not None:
         return (
             "event",
@@ -147,6 +153,8 @@ def _asked(
     live = configured_live(page)
     event = _event_of(one, live)
     entry: Entry[Any] | None = page.known.events.get(event.id) if event is not None else page.room
+    if one.plan is not None:
+        entry = page.known.operations.get(page.room.id)
     fields = _fields(page, one, live, faults)
     return page.render(
         "live_action.html",
@@ -158,7 +166,8 @@ def _asked(
         fields=fields,
         effect=effect,
         own=own_limits(page, live).now.room,
-        let_in_now=page.now_ms < page.room.record.let_in_until_ms,
+        admitting=page.known.room_in_operation(page.room.id),
+        now_ms=page.now_ms,
         problems=faults.general,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
         event=event,
@@ -179,18 +188,21 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
             "One line of at most 500 characters, such as: The sale lasts until midnight, and there"
             " is enough for everyone."
         )
-        room = live.now.room
-        value = page.field("message") if "message" in page.form else room.branding.message
+        found = page.known.operations.get(page.room.id)
+        posted = found.record.of(MESSAGE) if found else None
+        value = page.field("message") if "message" in page.form else posted.text if posted else ""
         every = FieldView(
             name="message",
             label="Message",
             kind="text",
             value=value,
             help=told,
-            problems=faults.take("branding"),
+            problems=faults.take("message"),
         )
-        wrong = faults.take("branding_messages")
-        return [every, *(_local_message(page, own, wrong) for own in room.branding_messages)]
+        wrong = faults.take("messages")
+        texts = {it.language: it for it in page.room.record.branding_messages}
+        texts |= {it.language: it for it in (posted.texts if posted else ())}
+        return [every, *(_local_message(page, it, wrong) for it in texts.values())]
     if one.name == "extend":
         told = "How much longer the event lasts."
         value = page.field("minutes") or "30"
@@ -201,6 +213,17 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
                 kind="number",
                 value=value,
                 help=told,
+                problems=faults.take("minutes"),
+            )
+        ]
+    if one.name == "hold":
+        return [
+            FieldView(
+                name="minutes",
+                label="Minutes",
+                kind="number",
+                value=page.field("minutes"),
+                help="Leave blank to hold until you let visitors in again.",
                 problems=faults.take("minutes"),
             )
         ]
@@ -247,11 +270,10 @@ def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ..
 def undo_of(page: PageRequest) -> LastChange | None:
     ids = {page.room.id, *(event.id for event in page.known.events.of(page.room.id))}
     found = last_change(page.config, page.known, page.person, of=ids, most=LOOKED_AT)
-    return (
-        found
-        if found and found.said and all(name in UNDO_LABELS for name, _, _ in found.said)
-        else None
-    )
+    if found is None or found.entries[0].kind == "operation":
+        return found
+    known = all(name in UNDO_LABELS for name, _, _ in found.said)
+    return found if found.said and known else None
 
 
 def undo(page: PageRequest) -> Response:

@@ -1,0 +1,247 @@
+"""Live operations on a room, whether it is of the store or of a configuration file. An extension.
+
+They are in `RoomOperations` beside the room: who began one, when, and when it ends. Ending one
+restores what the settings say.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from greenroom.configuration import rooms
+from greenroom.configuration.rooms import room_of
+from greenroom.errors import InvalidConfig
+from greenroom.model.branding import LocalMessage
+from greenroom.model.change import AuditEntry, Put, Remove
+from greenroom.model.configuration import Configuration
+from greenroom.model.operation import (
+    ADMIT,
+    ADMIT_MOST,
+    ADMIT_MS,
+    END_SESSIONS,
+    HOLD,
+    MESSAGE,
+    OPERATIONS,
+    Operation,
+    RoomOperations,
+)
+from greenroom.web.api_schema import ApiSchema, computed, read_as
+from greenroom.web.api_shapes import Json, Plain, Several, Shown
+from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.web.refusals import ApiFault, Code, Refused, faults_of, not_found, refuse_if
+from greenroom.web.time_format import moment as written
+
+HOLD_MINUTES_MOST = 7 * 24 * 60
+
+_WHOLE = Plain(int)
+_TIME = {"type": "string", "format": "date-time"}
+
+ROOM_OPERATION = ApiSchema(
+    (
+        computed("kind", "what was done", Shown({"type": "string", "enum": list(OPERATIONS)})),
+        computed("author", "who did it", Shown({"type": "string"})),
+        computed("start_time", "when it began", Shown(_TIME)),
+        computed(
+            "end_time",
+            "when it ends by itself; null: when somebody ends it",
+            Shown({**_TIME, "type": ["string", "null"]}),
+        ),
+        computed(
+            "minutes", "how long a hold lasts; left out: until it is ended", _WHOLE, writable=True
+        ),
+        computed("count", "how many more visitors `admit` lets in", _WHOLE, writable=True),
+        computed("message", "text of a message", Plain(str), writable=True),
+        computed("messages", "it in other languages", Several(LocalMessage), writable=True),
+    )
+)
+
+
+def lasting(known: Configuration, room_id: str, now_ms: int) -> list[Operation]:
+    entry = known.operations.get(room_id)
+    found = entry.record.operations if entry else ()
+    return [one for one in found if one.lasts(now_ms) and one.kind != END_SESSIONS]
+
+
+def show(known: Configuration, room_id: str) -> list[Json]:
+    entry = known.operations.get(room_id)
+    return [_shown(one) for one in (entry.record.operations if entry else ())]
+
+
+def _shown(one: Operation) -> Json:
+    more: Json = {}
+    if one.kind == ADMIT:
+        more["count"] = one.count
+    if one.kind == MESSAGE:
+        more["message"] = one.text
+        more["messages"] = [{"language": it.language, "text": it.text} for it in one.texts]
+    return {
+        "kind": one.kind,
+        "author": one.author,
+        "start_time": written(one.start_ms),
+        "end_time": written(one.until_ms) if one.until_ms else None,
+        **more,
+    }
+
+
+def begin_as_sent(
+    zone_id: str, room_id: str, kind: str, author: str, document: Any
+) -> ConfigChange:
+    """`document` is the body of the API's call."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        if kind not in OPERATIONS:
+            raise not_found("kind of operation", kind)
+        values, faults = read_as(ROOM_OPERATION, document)
+        refuse_if(faults)
+        for name, most in (("minutes", HOLD_MINUTES_MOST), ("count", ADMIT_MOST)):
+            if values.get(name) is not None:
+                _number(name, values[name], most)
+        text = values.get("message", "")
+        if not isinstance(text, str):
+            raise Refused(ApiFault(Code.INVALID, "message: must be text", "/message"))
+        begun = begin(
+            zone_id,
+            room_id,
+            kind,
+            author,
+            minutes=values.get("minutes"),
+            count=values.get("count"),
+            text=text,
+            texts=values.get("messages", ()),
+        )
+        return begun(known, at)
+
+    return plan
+
+
+def begin(
+    zone_id: str,
+    room_id: str,
+    kind: str,
+    author: str,
+    *,
+    minutes: Any = None,
+    count: Any = None,
+    text: str = "",
+    texts: Sequence[LocalMessage] = (),
+) -> ConfigChange:
+    """`minutes`: how long a hold lasts; None: until it is ended. Raises Refused with every fault."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        room_of(known, zone_id, room_id)
+        until_ms = 0
+        if kind == HOLD and minutes is not None:
+            until_ms = at.now_ms + _number("minutes", minutes, HOLD_MINUTES_MOST) * 60_000
+        if kind == ADMIT:
+            number = _number("count", count, ADMIT_MOST)
+            _refuse_second_admission(known, room_id, at.now_ms)
+            return _put(known, room_id, _made(kind, author, at.now_ms, ADMIT_MS, count=number))
+        if kind == MESSAGE and not text.strip() and not texts:
+            raise Refused(ApiFault(Code.INVALID, "message: must not be empty", "/message"))
+        start_ms = at.now_ms
+        if kind == END_SESSIONS:  # ledgers ignore a time that does not grow
+            start_ms = max(start_ms, known.room_in_operation(room_id).sessions_ended_ms + 1)
+        lasts_ms = until_ms - start_ms if until_ms else 0
+        return _put(
+            known,
+            room_id,
+            _made(kind, author, start_ms, lasts_ms, text=text.strip(), texts=tuple(texts)),
+        )
+
+    return plan
+
+
+def end_sessions(zone_id: str, room_id: str, author: str) -> ConfigChange:
+    """Returns the room, as the API's call for it always did."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        planned = begin(zone_id, room_id, END_SESSIONS, author)(known, at)
+        return planned._replace(
+            answer=lambda after: rooms.show(after, after.rooms[room_id], at.now_ms)
+        )
+
+    return plan
+
+
+def end(zone_id: str, room_id: str, kind: str) -> ConfigChange:
+    """Ends a hold, an admission of more visitors or a message. Raises Refused without one."""
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        room_of(known, zone_id, room_id)
+        entry = known.operations.get(room_id)
+        if kind not in OPERATIONS or kind == END_SESSIONS or not entry or not entry.record.of(kind):
+            raise not_found("operation", kind)
+        return _written(
+            known, room_id, [one for one in entry.record.operations if one.kind != kind]
+        )
+
+    return plan
+
+
+def _number(name: str, value: Any, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise Refused(
+            ApiFault(Code.INVALID, f"{name}: must be a number from 1 to {most}", f"/{name}")
+        )
+    return value
+
+
+def _refuse_second_admission(known: Configuration, room_id: str, now_ms: int) -> None:
+    room = known.room_in_operation(room_id)
+    left_ms = room.let_in_until_ms - now_ms
+    if left_ms > 0:
+        reason = (
+            f"count: {room.let_in} more visitors are let in already; wait"
+            f" {-(-left_ms // 1000)} seconds"
+        )
+        raise Refused(ApiFault(Code.INVALID, reason, "/count"))
+
+
+def _made(kind: str, author: str, start_ms: int, lasts_ms: int, **more: Any) -> Operation:
+    until_ms = start_ms + lasts_ms if lasts_ms else 0
+    return Operation(kind=kind, author=author[:300], start_ms=start_ms, until_ms=until_ms, **more)
+
+
+def _put(known: Configuration, room_id: str, made: Operation) -> PlannedChange:
+    entry = known.operations.get(room_id)
+    others = [one for one in (entry.record.operations if entry else ()) if one.kind != made.kind]
+    return _written(known, room_id, [*others, made])
+
+
+def _written(known: Configuration, room_id: str, operations: Sequence[Operation]) -> PlannedChange:
+    name = known.rooms[room_id].record.name
+    if not operations:
+        return PlannedChange([Remove("operation", room_id)], lambda _after: [])
+    try:
+        record = RoomOperations(id=room_id, name=name, operations=tuple(operations))
+    except InvalidConfig as error:
+        raise Refused(*faults_of(error.problems, Code.INVALID)) from None
+    return PlannedChange([Put(record)], lambda after: show(after, room_id))
+
+
+def operation_changes(entry: AuditEntry) -> list[tuple[str, Json | None, Json | None]]:
+    """(kind, before, after) of what differs in an entry of the audit log."""
+    before, after = (
+        {one["kind"]: one for one in (values or {}).get("operations", ())}
+        for values in (entry.before, entry.after)
+    )
+    kinds = dict.fromkeys([*before, *after])
+    return [
+        (kind, before.get(kind), after.get(kind))
+        for kind in kinds
+        if before.get(kind) != after.get(kind)
+    ]
+
+
+def in_words(kind: str, after: Json | None, room: str) -> str:
+    """What somebody did, after their name: “put shop on hold”."""
+    if kind == HOLD:
+        return f"put {room} on hold" if after else f"ended the hold of {room}"
+    if kind == ADMIT:
+        return f"admitted {after['count']:,} more visitors to {room}" if after else ""
+    if kind == MESSAGE:
+        return (
+            f"posted a message in {room}: “{after['text']}”"
+            if after
+            else f"removed the message of {room}"
+        )
+    return f"ended all sessions in {room}" if after else ""

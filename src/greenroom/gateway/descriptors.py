@@ -1,12 +1,7 @@
-"""File descriptors that run short: the connections that have waited longest for nothing make room
-for those that ask something.
-
-Theory. The kernel gives a new socket the lowest free number. So the number of a connection that has
-just been accepted says how many descriptors are in use at least, without a look at all of them; the
-gateway knows how many of those are its own. From a line on (the limit of the process, less a
-reserve for origins, journals and operators) it closes connections on which no request is under way.
-A request that is under way is never closed for another: when nothing else is open, the new
-connection is refused.
+"""Makes room when file descriptors run short. The kernel gives a new socket the lowest free number,
+so the number of an accepted connection says how many descriptors are in use at least. Near the
+limit of the process, less a reserve for origins, journals and operators, connections on which no
+request is under way are closed. When nothing else is open, the new connection is refused.
 """
 
 import asyncio
@@ -21,9 +16,7 @@ import structlog
 from greenroom.gateway.counts import Counts
 
 RESERVE_MOST = 1_024
-"""Descriptors kept for everything but visitors where the limit is high: four origins with the usual
-most connections.
-"""
+"""Where the limit is high: four origins with the usual most connections."""
 
 ACCEPTED_MOST = 256
 """New connections in one iteration of the event loop, where there are descriptors enough."""
@@ -61,9 +54,7 @@ class Descriptors:
         self.line = self._limit - self._reserve
         """Descriptors run short when so many are in use."""
         self.accepted_at_once = max(1, min(self._reserve // 8, ACCEPTED_MOST))
-        """New connections in one iteration of the event loop: a few iterations pass until one
-        closed for them gives its number back.
-        """
+        """A few iterations pass until a connection closed for new ones gives its number back."""
         self._going: set[ClosableConnection] = set()  # told to close, and not closed yet
         # descriptors in use that are no connections of the gateway: the most that numbers have
         # shown lately
@@ -87,11 +78,8 @@ class Descriptors:
         self._going.discard(connection)
 
     def make_room(self, connections: Collection[ClosableConnection], now: float) -> bool:
-        """Closes unused connections, as many as the reserve has; False when there are none.
-
-        Kept-alive ones come first, then those whose request has not come whole; the longest silent
-        first in both. One pass through all connections makes room for many, so that a flood of new
-        ones does not cost a pass each.
+        """False when there are none. Kept-alive ones come first, then those whose request has not
+        come whole; the longest silent first.
         """
         if self._going:
             return True

@@ -1,10 +1,6 @@
-"""Connections that have not finished their TLS handshake: accepted here, so that the limits on
-connections hold for them too.
-
-An event loop that is given a certificate tells of a connection when its handshake is over. Until
-then it counts nowhere, and takes a file descriptor: a client that sends nothing could take all of
-them. A handshake takes a browser milliseconds, so where descriptors run short the oldest half of
-those that are not over makes room.
+"""Connections that have not finished their TLS handshake, accepted here so that the limits on
+connections hold for them too: an event loop that is given a certificate reports a connection only
+when its handshake is over. Where descriptors run short the oldest half makes room.
 """
 
 import asyncio
@@ -17,7 +13,7 @@ from collections.abc import Callable
 from greenroom.gateway.counts import Counts
 
 RETRY_S = 0.25
-"""When accepting is tried again after the system refused it, mostly for want of descriptors."""
+"""After the system refused to accept, mostly for want of descriptors."""
 
 
 class Handshakes:

@@ -1,8 +1,5 @@
-"""One connection to the origin: one request at a time, its answer read strictly and passed on as it
-comes.
-
-An answer is over when its framing says so. Bytes after it, unasked bytes and unreadable ones end
-the connection: the next visitor must never get bytes that were meant for another one.
+"""One connection to the origin: one request at a time, its answer read strictly. Bytes after the
+answer, unasked bytes and unreadable ones end the connection: the next visitor must never get them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Where a connection to an origin may go: never to greenroom itself; for a zone's origin never to a
-link-local address or a file.
-
-A zone's editor chooses its origin and is not the operator of this machine. Names are judged by what
-they resolve to, at every connection, and the connection goes to a judged address: a name that leads
-elsewhere the next time gains nothing.
+link-local address or a file. Names are judged by what they resolve to, at every connection, and the
+connection goes to a judged address.
 """
 
 from collections.abc import Sequence

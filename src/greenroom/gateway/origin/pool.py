@@ -1,9 +1,5 @@
-"""Connections to one origin: lent to one request at a time, kept for a short while, within the
-origin's limit.
-
-A request whose client, ticket or kind has its share already (`origin.shares`) is set aside until
-one of its connections comes back. Tunnels are counted apart: they last, and would use up the
-connections that requests need.
+"""Connections to one origin, lent to one request at a time. A request whose client, ticket or kind
+has its share already (`origin.shares`) is set aside. Tunnels are counted apart, because they last.
 """
 
 import asyncio

@@ -1,9 +1,6 @@
 """Shares of the connections to one origin, so that no client, ticket or kind of request takes them
-all.
-
-A client with slow requests, or one pass used by a program, could otherwise hold every connection
-while admitted visitors get 503. Shares count only when connections become scarce: below `easy` lent
-connections none can be used up. Lent connections are counted when needed, so no share can leak.
+all. They count only when connections become scarce. Lent connections are counted when needed, so no
+share can leak.
 """
 
 from collections.abc import Iterable

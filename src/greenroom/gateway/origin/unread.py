@@ -1,9 +1,5 @@
-"""Reads what an origin sent before it reset the connection.
-
-The kernel keeps it, but an event loop drops it when a write fails first. An origin that refuses an
-upload answers and closes while the upload is on its way, and closing with unread input resets the
-connection. Whether the loop then reads the answer or writes the next part is chance; after a failed
-write it reads no more.
+"""Reads what an origin sent before it reset the connection. The kernel keeps it, but an event loop
+drops it when a write fails first: so an origin's refusal of an upload would be lost by chance.
 """
 
 import asyncio
@@ -11,9 +7,7 @@ import os
 import select
 
 MOST_BYTES = 256 * 1024
-"""Read of a broken connection at most: one turn of the event loop. Refusals are small; a longer
-answer breaks off here.
-"""
+"""One turn of the event loop; a longer answer breaks off here."""
 
 
 def unread(transport: asyncio.BaseTransport) -> bytes:

@@ -1,14 +1,7 @@
-"""Reads the head of an origin's answer strictly, and words the head that the visitor gets.
-
-Why our own reader: llhttp calls back into Python for every header, 1.5 us for a head of eight with
-nothing checked, against 3.4 us here for a head that never came before and 0.1 us for one that did
-(`bench/heads.py`); and what is forgiven is decided elsewhere. The lines of an origin's heads repeat
-from answer to answer (Server, Content-Type, Date within its second), so every line is checked and
-classified once and then remembered: a head costs one look into a dict per line.
-
-What is odd but can be read in one way only is repaired (`_repaired`, and the framing in `_read`),
-as nginx reads it; everything that two readers could understand differently makes the answer
-invalid. `docs/explanation/beside-nginx.md` lists both.
+"""Reads the head of an origin's answer strictly, and words the head that the visitor gets. Lines
+repeat from answer to answer, so each is checked once and then cached. What is odd but can be read
+in one way only is repaired, as nginx reads it; everything that two readers could understand
+differently makes the answer invalid. `docs/explanation/beside-nginx.md` lists both.
 """
 
 import re
@@ -97,10 +90,8 @@ _heads: dict[bytes, AnswerHead] = {}
 
 
 def read_answer_head(block: bytes) -> AnswerHead | None:
-    """Parses one head up to the empty line; None when it is malformed or its body could end in two
-    places.
-
-    The same bytes give the same object, which must not be changed.
+    """None when it is malformed or its body could end in two places. The same bytes give the same
+    object, which must not be changed.
     """
     head = _heads.get(block)
     if head is None:
@@ -128,11 +119,9 @@ def end_of_lf_head(data: bytes) -> int:
 
 
 def _repaired(block: bytes) -> bytes:
-    """Rewrites a head whose oddities have one meaning only; empty when nothing can be repaired.
-
-    Control characters in values become blanks; lines whose names no reader could mistake for
-    another are dropped, as is a second status line (old IIS). NUL, CR, folded lines and blanks
-    before the colon are never repaired.
+    """Empty when nothing can be repaired. Control characters in values become blanks; lines whose
+    names no reader could mistake, and a second status line (old IIS), are dropped. NUL, CR, folded
+    lines and blanks before the colon are never repaired.
     """
     if b"\r\n" not in block:
         block = block.replace(b"\n", b"\r\n")
@@ -279,11 +268,8 @@ def is_for_caches(name: bytes) -> bool:
 
 
 def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset[bytes]) -> bytes:
-    """The visitor's head without framing, Connection and the empty line. An origin can never set
-    the ticket cookie.
-
-    An answer with a ticket is never publicly cacheable: headers for shared caches are dropped, and
-    Cache-Control keeps its other directives behind `private`.
+    """Without framing, Connection and the empty line. An origin can never set the ticket cookie. An
+    answer with a ticket is `private`, and headers for shared caches are dropped.
     """
     lines = head.lines
     for cookie in head.cookies:

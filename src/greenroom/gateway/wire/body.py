@@ -1,9 +1,5 @@
-"""Body framing: by length, by chunks, or until the connection ends; both sides use the same strict
-readers.
-
-A reader is fed the received bytes and returns their payload. When it is `done`, `rest` are the
-bytes after the body. Trailers and chunk extensions are checked for their form and dropped: nothing
-behind us may rely on what a visitor puts there.
+"""Body framing: by length, by chunks, or until the connection ends. When a reader is `done`, `rest`
+are the bytes after the body. Trailers and chunk extensions are checked for their form and dropped.
 """
 
 import re
@@ -15,9 +11,7 @@ TRAILERS_MAX = 8 * 1024
 """Bytes of trailers read (and dropped) before the body is refused."""
 
 CHUNKS_FREE = 1_000
-"""Chunks of any size before their average counts: programs send each small write of a short body as
-a chunk.
-"""
+"""Programs send each small write of a short body as a chunk."""
 
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 _PADDED_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
@@ -66,9 +60,8 @@ class UntilClose:
 
 
 class ChunkedBody:
-    """A chunked body, decoded. Keeps at most one unfinished line.
-
-    `average` is the least mean size of chunks after CHUNKS_FREE; `0` disables it.
+    """Keeps at most one unfinished line. `average` is the least mean size of chunks after
+    CHUNKS_FREE; `0` disables it.
     """
 
     __slots__ = (

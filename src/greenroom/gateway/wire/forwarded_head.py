@@ -1,11 +1,6 @@
-"""Writes the head that the origin is sent, from the understood facts only: nothing is copied that
-was not read.
-
-Dropped: what is meant for this hop (Connection and what it names, Keep-Alive, Proxy-Connection, TE,
-Trailer, Upgrade), our own cookies, Expect (answered here), forwarding headers (rewritten, so an
-origin may trust them; but for those that a trusted proxy may send) and headers that override the
-path (some frameworks obey them, and would serve another page than the one that was matched). Header
-names are in lower case. Added: the mark of `hop`, so that a request that comes back is refused.
+"""Writes the head that the origin is sent, from the understood facts only. Dropped: what is meant
+for this hop, our own cookies, Expect, forwarding headers (rewritten, but for those that a trusted
+proxy may send) and headers that override the path. Added: the mark of `hop`.
 """
 
 from collections.abc import Set
@@ -36,10 +31,7 @@ _USUAL_HOPS = NEVER_KEPT | {b"close"}
 def outgoing_head(
     head: RequestHead, peer: Peer, authority: bytes, own_cookies: Set[bytes]
 ) -> bytes:
-    """The complete head for the origin with its empty line, always HTTP/1.1.
-
-    `authority` is the Host; empty: the visitor's own. Cookies in `own_cookies` are cut out.
-    """
+    """Always HTTP/1.1, with its empty line. `authority` empty: the visitor's own Host."""
     if head.sent_for == (authority, own_cookies):
         return head.sent  # the same visitor asks for the same again
     arrival, framing, frame, of_proxies = (

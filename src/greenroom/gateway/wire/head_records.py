@@ -31,13 +31,9 @@ class Framing(msgspec.Struct, frozen=True, gc=False):
 
 
 class Frame(msgspec.Struct, gc=False):
-    """What header lines say about host, body and connection. `authority` is the host as sent;
-    `count` the number of lines.
-
-    Both are empty without a Host line, which only HTTP/1.0 may leave out. Caches, filled once for
-    all connections: `passed`, the lines for the origin (`forwarded_head`), without headers for
-    proxies to set; `signs`, what they say of the kind of request; `framings`, by usual method and
-    version. Nothing else changes.
+    """`authority` is the host as sent; empty without a Host line, which only HTTP/1.0 may leave
+    out. Caches, filled once for all connections: `passed`, the lines for the origin; `signs`;
+    `framings`, by usual method and version. Nothing else changes.
     """
 
     count: int
@@ -77,11 +73,8 @@ class RememberedLines(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestHead(msgspec.Struct, gc=False):
-    """One request's head. `target` is what the origin gets: exactly the matched path and query, or
-    `*`.
-
-    A request has a body exactly when `chunked` or `content_length` is positive. `authority` is the
-    visitor's own host with its port, as sent. `sent` caches what `forwarded_head` made for
+    """`target` is exactly the matched path and query, or `*`. A request has a body exactly when
+    `chunked` or `content_length` is positive. `sent` caches what `forwarded_head` made for
     `sent_for`; nothing else changes.
     """
 

@@ -1,15 +1,7 @@
-"""Reads the lines behind a request line strictly: names and values, and what they say about host,
-body and connection.
-
-Theory. Browsers of one kind send the same lines again and again, but for one value: that of Cookie
-(and that of X-Forwarded-For, where a trusted proxy is in front; proxies that ask add the visitor's
-URI, or which verdict they want shown). No rule in here looks at these values. So they are cut out,
-what is left is read once and remembered for all connections, and the values are put back. A value
-that was cut out is still held to the one rule for every byte of a head: no control characters.
-Lines in which such a name comes twice are read whole, and so are lines that come for the first
-time.
-
-Nothing here depends on the connection: who the visitor is, is found out in `request_head`.
+"""Reads the lines behind a request line strictly. Browsers of one kind send the same lines but for
+Cookie, and X-Forwarded-For behind a trusted proxy; no rule in here looks at these values. So they
+are cut out, what is left is read once and cached for all connections, and the values are put back,
+checked for control characters only. Lines in which such a name comes twice are read whole.
 """
 
 import re
@@ -42,9 +34,7 @@ FRAMES_BYTES = 15_000_000
 """Approximate bytes of each of two generations: about 2,000 browsers' lines."""
 
 LINE_BYTES, BYTES_KEPT = 250, 3
-"""Bytes of a cached line beside its text, which is kept three times: as it came, as name and value,
-and for the origin.
-"""
+"""A line is kept three times: as it came, as name and value, and for the origin."""
 
 PAIRS_SHARED = 8_192
 """Name-value pairs shared by cached lines."""

@@ -1,9 +1,6 @@
 """The mark of requests that went through here (RFC 8586): a request that comes back to the process
-that forwarded it goes no further.
-
-An origin can lead back to us in ways that no look at its address shows (a tunnel, a load balancer,
-another host's proxy). One request would then be forwarded until connections or memory run out. The
-name is one of this process; a chain of a few greenrooms in a row is fine.
+that forwarded it goes no further. An origin can lead back to us in ways that no look at its address
+shows.
 """
 
 import os
@@ -14,9 +11,7 @@ from greenroom.request.canonical import Refusal
 HEADER = b"cdn-loop"
 
 GREENROOMS_MAX = 8
-"""Greenrooms that one request may pass: processes that share a listener forward a loop to one
-another.
-"""
+"""Processes that share a listener forward a loop to one another."""
 
 _PREFIX = b"greenroom-"
 MARK = _PREFIX + os.urandom(8).hex().encode()

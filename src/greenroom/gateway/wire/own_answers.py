@@ -44,10 +44,8 @@ def refusal(status: int, reason: str) -> Answer:
 def answer_bytes(
     answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False
 ) -> bytes:
-    """An answer as it is sent. `head` is the request's (None: it could not be read), `keep` whether
-    the connection goes on.
-
-    `bodiless`: the request is a HEAD although its head could not be read as a whole.
+    """`head` None: the request could not be read; `keep`: the connection goes on. `bodiless`: a
+    HEAD although its head could not be read as a whole.
     """
     body, cookie, headers = answer.body, answer.set_cookie, answer.headers
     length, modern = b"%d" % len(body), True

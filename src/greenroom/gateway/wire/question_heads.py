@@ -1,10 +1,7 @@
 """Reads heads of proxies' questions about visitors, skipping the parse when only the target differs
-from a known one.
-
-Theory. The bytes of a head without the value of one header line are its shape. A head of a known
-shape has the same lines in the same order, so only that value can differ. It is cut out where the
-name of the line comes first, behind a CRLF, so equal shapes were cut at the same place. The
-receiver says which values mean what (`Again`); anything odd is read as a whole.
+from a known one. The bytes of a head without that value are its shape; it is cut out where the name
+of its line comes first, so equal shapes were cut at the same place. Anything odd is read as a
+whole.
 """
 
 from collections.abc import Callable

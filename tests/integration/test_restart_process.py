@@ -30,6 +30,14 @@ def test_kill_9_loses_no_session_and_no_place(greenroom, origin, free_port) -> N
     for visitor in line:
         assert visitor.get().waiting
     assert first.room()["waiting_users"] == 3
+    moved_from, moved_to = [inside[0], line[2]], [first.visitor(), first.visitor()]
+    for old, new in zip(moved_from, moved_to, strict=True):
+        link = re.search(
+            r'<a href="http://[^"?]+/(\?greenroom=move\.[^"]+)"', old.get("/?greenroom=move").text
+        )
+        assert link is not None
+        assert new.get(f"/{link[1]}", "POST").status == 303
+    inside[0], line[2] = moved_to
     first.kill()
     second = greenroom.room(origin.url, 2, 100, "--listen", ours)
     assert "room main: 2 sessions, 3 in line" in second.output
@@ -41,6 +49,9 @@ def test_kill_9_loses_no_session_and_no_place(greenroom, origin, free_port) -> N
     for visitor in line:
         assert visitor.get().waiting
     assert second.visitor().get().waiting
+    for old in moved_from:
+        assert "Your place is on another device" in old.get().text
+    assert second.room()["waiting_users"] == 3
 
 
 def test_the_line_goes_in_in_order_after_kill_9(greenroom, origin, free_port) -> None:

@@ -191,6 +191,13 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
         def somebody_leaves(self, index: int) -> None:
             self.twin.leave(ticket_id(index % len(self.keys)))
 
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16), absent=st.booleans())
+        def somebody_moves(self, index: int, absent: bool) -> None:
+            number = index % len(self.keys)
+            self.keys.append(self.keys[number])
+            self.twin.move(ticket_id(number), ticket_id(len(self.keys) - 1), absent)
+
         @precondition(lambda self: not self.alone)
         @rule(
             index=st.integers(0, 30),

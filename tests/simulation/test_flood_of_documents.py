@@ -226,7 +226,7 @@ def on_for_a_handful(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_sees_a_ticket_come_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ledger, "_see", lambda *_: None)
+    patch.setattr(Ledger, "see", lambda *_: None)
 
 
 def counts_a_minute_only(patch: pytest.MonkeyPatch) -> None:

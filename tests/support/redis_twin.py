@@ -14,6 +14,7 @@ from redis_world import TRIAL_LIBRARY
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.moving import move
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
@@ -21,6 +22,7 @@ from greenroom.ledgers.redis.answers import (
     ARRIVE,
     KEEP,
     LEAVE,
+    MOVE,
     PASS,
     PEEK,
     POLL,
@@ -153,6 +155,12 @@ class Twin:
     def leave(self, one: bytes) -> None:
         pure, stored = self.ledgers.leave(one, self.now_ms), self._ask(LEAVE, one, 0, 0)
         self.law(pure is stored.standing, f"left: {pure!r} and {stored}")
+
+    def move(self, old: bytes, new: bytes, absent: bool) -> Standing:
+        pure = move(self.ledgers, old, new, absent, self.now_ms)
+        stored = self._asked(QUESTION.pack(MOVE, old, absent, 0) + new)
+        self.law(pure is stored.standing, f"moved: {pure!r} and {stored}")
+        return pure
 
     # -- settings, time, messages --
 

@@ -110,6 +110,7 @@ class Site:
                 on_error=self.errors.append,
                 bypass=self._bypass,
                 passes=self._passes,
+                moves=room.move_places,
             )
             for room in self.rooms
         )

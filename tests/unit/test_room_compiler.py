@@ -19,7 +19,7 @@ from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
 from greenroom.rules import NOTHING_KNOWN
-from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
+from greenroom.runtime.room_compiler import RoomCompiler, compile_faults, places_move
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
 BOOKS: Any = {
@@ -276,3 +276,15 @@ def test_new_offers_compile_their_room_alone_and_are_on_its_page() -> None:
     after = shop.table(config(room("r1"), room("r2"), offers={"r1": told}))
     assert after.rooms["r2"] is before.rooms["r2"]
     assert (before.rooms["r1"].now.offers, after.rooms["r1"].now.offers) == (None, told)
+
+
+def test_places_move_where_one_ledger_knows_them_and_nobody_is_drawn() -> None:
+    shared: Any = SimpleNamespace(data_centers=("fra",))
+    several: Any = SimpleNamespace(data_centers=("fra", "nyc"))
+    drawn = event("e1", prequeue_start_ms=1, shuffle_at_event_start=True)
+    assert places_move(config(), room("r1"), [event("e1")])
+    assert places_move(config(shared=shared), room("r1"), [])
+    assert not places_move(config(shared=several), room("r1"), [])
+    assert not places_move(config(), room("r1", move_places=False), [])
+    assert not places_move(config(), room("r1"), [drawn])
+    assert Shop().table(config(room("r1"))).rooms["r1"].now.moves

@@ -11,6 +11,7 @@ the ledger's to say, in one operation.
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
 | the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
+| the visitor continues on another device, or asks for a link to do so | MOVE | a page; a POST moves the place |
 | no ticket, and a CORS preflight of a listed origin (request.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
@@ -67,6 +68,11 @@ WELL_KNOWN_RULE = Rule(
 )
 """Asked without the rules engine: every request meets it."""
 
+MOVE_QUERY = "greenroom=move"
+"""How a place moves to another device: this query shows a link, and with a code behind a dot it is
+that link. Only a POST changes anything.
+"""
+
 Found = Sequence[tuple[Ticket, bytes]]
 """Each with its spelling in the cookie (empty: not spelled like that any more)."""
 
@@ -87,6 +93,7 @@ class ArrivalQuestion(IntEnum):
     POLL = 10
     LINE_TABLE = 11
     PREFLIGHT = 12
+    MOVE = 13
 
 
 # The members under short names: looking them up in the class for every request costs five times as
@@ -104,6 +111,7 @@ PEEK: Final = ArrivalQuestion.PEEK
 POLL: Final = ArrivalQuestion.POLL
 LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
 PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
+MOVE: Final = ArrivalQuestion.MOVE
 
 
 class Receipts(Protocol):
@@ -123,6 +131,9 @@ class Covered(Protocol):
 
     @property
     def passes_well_known(self) -> bool: ...
+
+    @property
+    def moves(self) -> bool: ...
 
     def ticket_crosses_sites(self, scheme: str) -> bool: ...
 
@@ -152,6 +163,9 @@ def decide(
     if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
+    if arrival.query.startswith(MOVE_QUERY) and covered.moves and _moves(arrival):
+        # a ticket that is too old for the line still says whose place has moved
+        return MOVE, rank(found, now_ms) or found
     if not found:
         return decide_among(covered, arrival, now_ms, found, False)
     if len(found) == 1:  # as nearly always: there is nothing to sort
@@ -276,8 +290,18 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
     return site == b"cross-site" if site is not None else not from_here(arrival)
 
 
+def _moves(arrival: Arrival) -> bool:
+    behind = arrival.query[len(MOVE_QUERY) :]
+    return arrival.method in ("GET", "HEAD", "POST") and (not behind or behind[0] == ".")
+
+
+def asked_by_own_page(arrival: Arrival) -> bool:
+    """Whether no other site can have made the browser send this."""
+    return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)
+
+
 def _gives_up(arrival: Arrival) -> bool:
     """Only a page of this very host may, so no other page can throw a visitor out."""
     if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
         return False
-    return arrival.header(b"sec-fetch-site") in (None, b"same-origin") and from_here(arrival)
+    return asked_by_own_page(arrival)

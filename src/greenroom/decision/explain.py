@@ -308,6 +308,7 @@ class _Covered(msgspec.Struct, frozen=True):
     holding: Rule | None
     draw: None = None
     passes_well_known: bool = False
+    moves: bool = False
     crosses_sites: bool = False
 
     def ticket_crosses_sites(self, _scheme: str) -> bool:

@@ -36,6 +36,7 @@ class Decided(IntEnum):
     PREFLIGHT = 15  # a CORS preflight of a listed origin: let by
     ENDED = 16  # the visitor ended the session
     NOT_HERE = 17  # asked to leave or to end a session, and there was nothing to end
+    MOVE = 18  # continues on another device, or asked how
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -55,6 +55,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     line_table: SharedTable | None = None
     tells_newcomers: bool = True
     offers: tuple[Offer, ...] | None = None
+    moves: bool = False
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         return self.cookies.of(scheme).crosses_sites
@@ -154,6 +155,7 @@ def compile_room(
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
     offers: tuple[Offer, ...] | None = None,
+    moves: bool = False,
 ) -> RoomSchedule:
     """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
     be had.
@@ -163,7 +165,7 @@ def compile_room(
     for from_ms, effective in course(room, events, now_ms):
         html = effective.room.custom_page_html
         if html not in pages:
-            pages[html] = compile_page(effective.room, offers is not None)
+            pages[html] = compile_page(effective.room, offers is not None, moves)
         scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
         if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
             draw = PrequeueDraw(
@@ -190,6 +192,7 @@ def compile_room(
             line_table=SharedTable(ledger) if effective.room.line_table else None,
             tells_newcomers=pages[html].custom or draw is not None or effective.event is not None,
             offers=offers,
+            moves=moves,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

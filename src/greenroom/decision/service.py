@@ -26,6 +26,7 @@ from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
+from greenroom.decision.moving_place import MovingPlace
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import (
@@ -103,6 +104,12 @@ class DecisionService:
         self._observe = observe
         self._hold = self._holding.verdict
         self._admit = Admitting(sealer, observe).verdict
+        self._moving = MovingPlace(
+            sealer,
+            clock.now_ms,
+            lambda error, asked: self._failed(error, asked.arrival, asked.now_ms, asked.room),
+            observe,
+        )
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
@@ -203,6 +210,7 @@ class DecisionService:
             ArrivalQuestion.PEEK: self._peek,
             ArrivalQuestion.POLL: self._poll,
             ArrivalQuestion.LINE_TABLE: self._line_table,
+            ArrivalQuestion.MOVE: self._moving.verdict,
             ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
         }
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
@@ -444,6 +452,8 @@ class DecisionService:
             hold = self._hold
             return hold(question, asked, ticket, outcome)
         if standing is STANDING_GONE:
+            if asked.room.moves:
+                return self._moving.gone(asked, lambda: self._again(asked))
             return self._again(asked)
         return self._admit(asked, ticket, outcome, ADMITTED, self.data_centers, visiting)
 

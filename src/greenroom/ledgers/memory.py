@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
+from greenroom.admission.ledger.moving import move, move_back
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
@@ -143,6 +144,18 @@ class MemoryLedger:
             self._dry_ms = 0
         self._write_log()
         then(Outcome(was))
+
+    def move(self, old: bytes, new: bytes, absent: bool, then: Then) -> None:
+        ledger = self.ledger
+        moved = Standing.WAITING
+        if not ledger.halted:
+            moved = move(ledger, old, new, absent, self._now_ms())
+            if self._write_log():
+                then(Outcome(moved))
+                return
+            if moved is not Standing.GONE:
+                move_back(ledger, old, new)
+        then(Outcome(Standing.WAITING, storage_failed=True))
 
     def configure(self, room: Room) -> None:
         now_ms = self._now_ms()

@@ -63,6 +63,14 @@ class LedgerPort(Protocol):
     def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
         """Answers what there was: ACTIVE a session, WAITING a place, GONE neither."""
 
+    def move(self, old: bytes, new: bytes, absent: bool, then: Then) -> None:
+        """The place or session of one ticket id goes on under another one, which nobody has had;
+        the old one is spent.
+
+        Answers what moved: ACTIVE a session, WAITING a place, GONE nothing. `storage_failed`:
+        whether it moved is not known. `absent`: as in `admission.ledger.moving`.
+        """
+
     def configure(self, room: Room) -> None:
         """Applies from the next operation on; no visitor is expelled."""
 

@@ -326,6 +326,13 @@ class Room:
         extension=True,
         form=FormSpec("more", "Strong sessions between data centers"),
     )
+    move_places: bool = spec(
+        "visitors may continue on another device: the built-in page offers a link that moves the"
+        " place or session; not with several data centers, nor in a room whose events draw places",
+        True,
+        extension=True,
+        form=FormSpec("more", "Places may move to another device"),
+    )
     on_unhealthy_origin: str = spec(
         "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors;"
         " places and sessions are kept",

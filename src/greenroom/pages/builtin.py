@@ -96,14 +96,19 @@ def same_for_all(held: Held) -> bool:
 
 class BuiltIn:
     def __init__(
-        self, words: Language, brand: Brand = NO_BRAND, table: str = "", offers: bool = False
+        self,
+        words: Language,
+        brand: Brand = NO_BRAND,
+        table: str = "",
+        offers: bool = False,
+        moves: bool = False,
     ) -> None:
         slots = slots_of(words)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
             view: Filled(
-                _pieces(source("page.html"), view, words, brand, False, table, offers), slots
+                _pieces(source("page.html"), view, words, brand, False, table, offers, moves), slots
             )
             for view in LAYOUTS
         }
@@ -167,6 +172,7 @@ def _pieces(
     json: bool = False,
     table: str = "",
     offers: bool = False,
+    moves: bool = False,
 ) -> list[str]:
     """Alternating text and names of holes."""
     layout = LAYOUTS[view]
@@ -193,7 +199,7 @@ def _pieces(
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
-    texts |= {"warning": "", "stock": ""}
+    texts |= {"warning": "", "stock": "", "move": _MOVE if moves else ""}
     if offers:
         texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
         title = words.offers["title"]
@@ -232,8 +238,11 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str)
         "script": script,
         "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
+        "l_move": words.move["label"],
     }
 
+
+_MOVE = ' <a href="?greenroom=move" target=_blank>{l_move}</a>'
 
 _OFFERS = {"short": "{short}", "offers": "{offers_text}"}
 """Of an update, by element: none where the room has never said what is left."""
@@ -290,8 +299,10 @@ def source(name: str) -> str:
 
 
 @lru_cache(64)
-def built_in(tag: str, brand: Brand = NO_BRAND, table: str = "", offers: bool = False) -> BuiltIn:
-    return BuiltIn(language(tag), brand, table, offers)
+def built_in(
+    tag: str, brand: Brand = NO_BRAND, table: str = "", offers: bool = False, moves: bool = False
+) -> BuiltIn:
+    return BuiltIn(language(tag), brand, table, offers, moves)
 
 
 @lru_cache(None)
@@ -321,18 +332,22 @@ def alone(
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
     link = f'<a href="{href}">{texts["link"]}</a>' if href is not None else ""
     link += _help(words, brand)
+    return alone_page(words, brand, {**texts, "lead": lead}, link and f"<div id=acts>{link}</div>")
+
+
+def alone_page(words: Language, brand: Brand, texts: Mapping[str, str], block: str) -> bytes:
     fixed = {
         "tag": words.tag,
         "dir": words.dir,
         "icon": _ICON,
         "css": _style(brand),
-        "link": link and f"<div id=acts>{link}</div>",
+        "link": block,
     }
     fixed |= {
         **brand.holes(),
         "title": texts["title"] + brand.title_in(False),
         "heading": texts["heading"],
-        "lead": lead,
+        "lead": texts["lead"],
     }
     return _HOLE.sub(lambda hole: fixed[hole[1]], source("alone.html")).encode()
 

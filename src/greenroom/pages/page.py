@@ -62,19 +62,24 @@ class Page:
     """The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_asked", "_built_in", "_offers", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
+        "_asked", "_built_in", "_moves", "_offers", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
         "follows", "html_headers", "json_headers", "language",
     )  # fmt: skip
 
     def __init__(
-        self, room: Room, template: Template | None, language: str, offers: bool = False
+        self,
+        room: Room,
+        template: Template | None,
+        language: str,
+        offers: bool = False,
+        moves: bool = False,
     ) -> None:
         self.language = language
         self._room = room
         brand = self.brand = brand_of(room, language)
         table = _table_of(room)
-        self._built_in = built_in(language, brand, table, offers)
-        self._offers = offers
+        self._built_in = built_in(language, brand, table, offers, moves)
+        self._offers, self._moves = offers, moves
         self._template = template
         self.follows = room.follow_accept_language
         self._spoken: dict[str, Page] = {}
@@ -100,7 +105,9 @@ class Page:
         wanted = asked_for(accept_language) if self.follows and accept_language else ""
         page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
         if page is None:
-            page = self._spoken[wanted] = Page(self._room, self._template, wanted, self._offers)
+            page = self._spoken[wanted] = Page(
+                self._room, self._template, wanted, self._offers, self._moves
+            )
         if accept_language is None or len(accept_language) <= HEADER_MAX:
             if len(self._asked) >= HEADERS_REMEMBERED:
                 self._asked.clear()
@@ -209,11 +216,11 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
     )
 
 
-def compile_page(room: Room, offers: bool = False) -> Page:
+def compile_page(room: Room, offers: bool = False, moves: bool = False) -> Page:
     """A template that cannot be used gives the built-in page."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     own = template if isinstance(template, Template) else None
-    return Page(room, own, room.default_template_language, offers)
+    return Page(room, own, room.default_template_language, offers, moves)
 
 
 def _table_of(room: Room) -> str:

@@ -19,6 +19,7 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.ledgers.port import DrawStore
 from greenroom.model.crawler import SEARCH
+from greenroom.model.event import Event, draws_by
 from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
@@ -224,6 +225,7 @@ class RoomCompiler:
             for name in _NAMED.findall(rule.expression)
             if name in lists
         }
+        moves = places_move(config, room, events)
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (
             room,
@@ -233,6 +235,7 @@ class RoomCompiler:
             https,
             well_known,
             config.offers.get(room.id),
+            moves,
             id(ledgers.ledger),
             id(lookups),
         )
@@ -256,6 +259,7 @@ class RoomCompiler:
             ),
             passes_well_known=settings.pass_well_known,
             offers=config.offers.get(room.id),
+            moves=moves,
         )
         if room.custom_page_html and not schedule.now.page.custom:
             wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))
@@ -334,6 +338,12 @@ class LazyRules:
         except Exception as error:
             self._failed(error)
             self._question = _nobody
+
+
+def places_move(config: Config, room: Room, events: Sequence[Event]) -> bool:
+    # A draw knows its visitors by their ids, and other data centers do not hear of a move in time.
+    several = config.shared is not None and len(config.shared.data_centers) > 1
+    return room.move_places and not several and not any(map(draws_by, events))
 
 
 def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:

@@ -270,6 +270,19 @@ def test_an_address_that_the_application_does_not_know_is_loaded_once_the_room_l
     until(lambda: len(gateway.page_loads) > 1, page)
 
 
+def test_a_place_that_has_moved_to_another_device_is_no_admission(
+    page: Page, gateway: Gateway
+) -> None:
+    page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
+        status=200, content_type="application/json", body='{"greenroom":{"moved":true}}'))  # fmt: skip
+    page.add_init_script(
+        "addEventListener('pagehide', () => { sessionStorage.said = document.title; })"
+    )
+    page.goto(f"{gateway.address}/shop")
+    until(lambda: len(gateway.page_loads) > 1, page)
+    assert "turn" not in page.evaluate("sessionStorage.said")
+
+
 def test_tries_get_rarer_while_the_connection_is_lost(page: Page, gateway: Gateway) -> None:
     page.clock.install()
     page.goto(f"{gateway.address}/shop")

@@ -201,7 +201,7 @@ class Ledger(HeldVisitors):
             return GONE
         sessions.seen[ticket_id] = now_ms
         if sessions.unshown:
-            self._see(ticket_id, now_ms)
+            self.see(ticket_id, now_ms)
         if now_ms - renewed_ms > self._renewal_age_ms and not self.lease.fenced(now_ms):
             begun_ms = self.provisional.fulfil(ticket_id)
             if self.renews or begun_ms is not None:
@@ -350,7 +350,7 @@ class Ledger(HeldVisitors):
         ticket_id, source, place, paced = self._last
         self._last = None
         self.halted = True
-        self._see(ticket_id, now_ms)
+        self.see(ticket_id, now_ms)
         self.sessions.forget(ticket_id)
         self.provisional.undo(ticket_id)
         self.lease.unspend(source, paced)
@@ -463,7 +463,7 @@ class Ledger(HeldVisitors):
             self.lease, len(self.line.slots), now_ms
         )
 
-    def _see(self, ticket_id: bytes, now_ms: int) -> None:
+    def see(self, ticket_id: bytes, now_ms: int) -> None:
         begun_ms = self.sessions.unshown.pop(ticket_id, None)
         if begun_ms is not None:
             self.newcomers.see(begun_ms, now_ms)

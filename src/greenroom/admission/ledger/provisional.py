@@ -83,6 +83,10 @@ class Provisional:
         if self._active.pop(ticket_id, None) is not None:
             self._minute.pop()
 
+    def holds(self, ticket_id: bytes) -> bool:
+        """Whether this session is not a full one yet."""
+        return ticket_id in self._active
+
     def fulfil(self, ticket_id: bytes) -> int | None:
         """The ticket came back: a full session from now on. When it was admitted; None for one that
         is not provisional.

@@ -75,6 +75,18 @@ class Sessions:
         self.seen.pop(ticket_id, None)
         self.unshown.pop(ticket_id, None)
 
+    def began(self, ticket_id: bytes) -> int:
+        """When this session began; 0: not known."""
+        return self.inside[ticket_id] & BEGAN_MASK
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """A session goes on under another id, which must be unknown."""
+        session = self.inside[new] = self.inside.pop(old)
+        self._wheel.file((session >> BEGAN_BITS) + self.life_ms, new)
+        for known in (self.seen, self.unshown):
+            if old in known:
+                known[new] = known.pop(old)
+
     def begun(self) -> dict[bytes, int]:
         return {
             ticket_id: began_ms

@@ -114,6 +114,11 @@ class Line:
             self._arrange()
         return [ticket_id for ticket_id, _, _ in moved]
 
+    def rename(self, old: bytes, new: bytes) -> None:
+        """A place goes on under another id, which must be unknown."""
+        slot = self.slots[new] = self.slots.pop(old)
+        self.ids[slot] = new
+
     def remove(self, ticket_id: bytes) -> int:
         slot = self.slots.pop(ticket_id)
         self.ids[slot] = None

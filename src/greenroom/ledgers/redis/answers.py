@@ -16,9 +16,10 @@ from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP = 1, 2, 3, 4, 5, 6, 7, 8
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 QUESTION = Struct("<B12sdQ")
+"""Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent`: the new id."""
 VISIT_MORE = Struct("<ddBB")
 """Last renewal, last page on trust, whether home is here, length of the home's name, which follows.
 """

@@ -13,6 +13,7 @@ from greenroom.ledgers.redis.answers import (
     EXPECTED,
     KEEP,
     LEAVE,
+    MOVE,
     PASS,
     PEEK,
     POLL,
@@ -32,7 +33,7 @@ from greenroom.model.visit import Outcome, Standing
 
 CALL_WORK = 60
 """In units of a microsecond or two: a call stays below 0.2 ms."""
-WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8}
+WORK = {ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8, MOVE: 20}
 """As measured (bench/redis_ledger.py)."""
 
 HELD_REFRESH_MS = 5_000
@@ -135,6 +136,9 @@ class RedisLedger:
     def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
         """Lost when Redis does not answer: the session then ends by itself."""
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), then)
+
+    def move(self, old: bytes, new: bytes, absent: bool, then: Then) -> None:
+        self._ask(QUESTION.pack(MOVE, old, absent, 0) + new, then)
 
     def configure(self, room: Room) -> None:
         """Sent until Redis has taken it; the later settings count."""

@@ -111,7 +111,7 @@
       if (!over) {
         failed = 0;
         set("notice", "");
-        held?.words ? show(held) : enter();
+        held?.words ? show(held) : held?.moved ? load() : enter();
       }
     } catch {
       const wait = Math.ceil(Math.min(60, 2 ** ++failed) * (.75 + Math.random() / 2));

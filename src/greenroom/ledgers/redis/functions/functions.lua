@@ -10,7 +10,7 @@ local function newer_forecast(number)
   return tonumber(number) ~= state.forecast and state.forecast > 0 and call('GET', k.forecast) or ''
 end
 
--- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half), number of the forecast known.
+-- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half; behind a move the new id), number of the forecast known.
 -- Answers `<dddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers, for how many permits
 -- requests that cannot wait may ask), then one answer an operation; and the forecast, if another one is known.
 local function handle(keys, argv)
@@ -26,6 +26,9 @@ local function handle(keys, argv)
       local renewed_ms, served_ms, here, length = struct.unpack('<ddBB', operations, at)
       at = at + 18 + length
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low, renewed_ms, served_ms, here == 1, string.sub(operations, at - length, at - 1))
+    elseif what == 9 then
+      at = at + 12
+      answers[#answers + 1] = OPERATIONS[what](id, string.sub(operations, at - 12, at - 1), key == 1)
     else
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
     end

@@ -403,6 +403,38 @@ OPERATIONS[5] = function(id) -- leave
   return gone()
 end
 
+OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
+  local renewed_ms, age, unshown = session_of(old)
+  if renewed_ms then
+    if now >= renewed_ms + s.life_ms or call('ZSCORE', k.provisional, old) then return gone() end
+    if unshown then newcomers.see(old, renewed_ms) end
+    dirty = true
+    call('ZREM', k.inside, old)
+    call('ZREM', k.unshown, old)
+    write_session(new, renewed_ms, age)
+    local seen_ms = state.seen_rows > 0 and call('HGET', k.seen, old)
+    if seen_ms then
+      call('HDEL', k.seen, old)
+      call('HSET', k.seen, new, seen_ms)
+    end
+    spend_id(old, renewed_ms)
+    return active(renewed_ms)
+  end
+  local due = call('ZSCORE', k.due, old)
+  if age or not (due or absent) then return gone() end -- without a session `age` says whether the id is spent
+  dirty = true
+  if due then
+    call('ZADD', k.line, string.format('%.0f', key_of(old)), new)
+    call('ZADD', k.due, due, new)
+    call('ZREM', k.line, old)
+    call('ZREM', k.due, old)
+    if state.kept == old then state.kept = new end
+    if state.drawn > 0 and call('SREM', k.drawn, old) == 1 then call('SADD', k.drawn, new) end
+  end
+  spend_id(old, now)
+  return held(UNTOLD, now, 0, 0, 0, nil)
+end
+
 local HELD_MS, GAP_MAX_MS = 18000, 180000
 
 OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)

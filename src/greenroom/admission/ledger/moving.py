@@ -1,0 +1,70 @@
+"""A place or session that goes on under another ticket id, on another device.
+
+The old id is spent in the same operation, so of two ids never both have it, however often and
+wherever either is brought again.
+"""
+
+from typing import Protocol
+
+from greenroom.admission.ledger.provisional import Provisional
+from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.records import BEGAN, END, PLACE, SESSION, pack
+from greenroom.model.visit import Standing
+
+
+class Movable(Protocol):
+    """A ledger, as far as moving needs it."""
+
+    @property
+    def sessions(self) -> Sessions: ...
+
+    @property
+    def line(self) -> Line: ...
+
+    @property
+    def provisional(self) -> Provisional: ...
+
+    @property
+    def log(self) -> list[bytes]: ...
+
+    def see(self, ticket_id: bytes, now_ms: int) -> None:
+        """The ticket of this id came back."""
+
+
+def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
+    """What moved: ACTIVE a session, WAITING a place, GONE nothing: the id is spent or unknown.
+
+    `absent`: a waiting ticket of the old id is still good, so a place that is unknown here moves
+    too: the new ticket takes it with its next try.
+    """
+    sessions, line = ledger.sessions, ledger.line
+    renewed_ms = sessions.renewed(old)
+    if renewed_ms is not None:
+        if now_ms >= renewed_ms + sessions.life_ms or ledger.provisional.holds(old):
+            return Standing.GONE
+        ledger.see(old, now_ms)
+        sessions.rename(old, new)
+        ledger.log.append(pack(END, old, sessions.spend(old, renewed_ms, now_ms)))
+        ledger.log.append(pack(SESSION, new, renewed_ms))
+        if began_ms := sessions.began(new):
+            ledger.log.append(pack(BEGAN, new, began_ms))
+        return Standing.ACTIVE
+    if sessions.spent.get(old, 0) > now_ms:
+        return Standing.GONE
+    if old not in line.slots and not absent:
+        return Standing.GONE
+    ledger.log.append(pack(END, old, sessions.spend(old, now_ms, now_ms)))
+    if old in line.slots:
+        line.rename(old, new)
+        ledger.log.append(pack(PLACE, new, line.keys[line.slots[new]]))
+    return Standing.WAITING
+
+
+def move_back(ledger: Movable, old: bytes, new: bytes) -> None:
+    """Undoes the last move, which could not be written."""
+    ledger.sessions.revive(old)
+    if new in ledger.sessions.inside:
+        ledger.sessions.rename(new, old)
+    elif new in ledger.line.slots:
+        ledger.line.rename(new, old)

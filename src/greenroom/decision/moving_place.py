@@ -1,0 +1,227 @@
+"""Continuing on another device: the link, the page behind it, and the press that moves.
+
+The link carries a sealed code that names the ticket. Pressing renames the place or session in the
+ledger to the id that follows from the old one, in one operation: a second press finds nothing.
+Whoever brings an id whose successor has the place is told so, and may take it back.
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+from urllib.parse import quote
+
+from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page
+from greenroom.decision.inquiry import Inquiry
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.render import OUTAGE, for_scripts
+from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Verdict
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import (
+    PLACE_KEPT_MS,
+    TICKET_ID_BYTES,
+    Outcome,
+    Standing,
+    Ticket,
+)
+from greenroom.pages.move_page import MOVED_JSON, confirm_page, link_json, moved_page, notice_page
+from greenroom.pages.move_page import link_page as link_page_of
+from greenroom.pages.page import UNCACHEABLE
+from greenroom.request.admissible import UPDATE_HEADER, prefers_json, shows_page
+
+CODE_MS = 600_000
+"""How long a code is good."""
+
+MOVES_MAX = 16
+"""Moves that an old ticket is followed through."""
+
+_ASSOCIATED = b"move "
+"""No room id has a blank, so a code is no ticket and a ticket no code."""
+
+_WAITS = 1
+"""In the place of the refresh: the code was made of a waiting ticket."""
+
+_TEXT = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE)
+_MOVED_TEXT = b"Your place is on another device.\n"
+
+
+def successor(ticket_id: bytes) -> bytes:
+    """The id under which a place goes on. Ids are no secret: only a sealed ticket is accepted."""
+    return sha256(b"greenroom move" + ticket_id).digest()[:TICKET_ID_BYTES]
+
+
+class MovingPlace:
+    def __init__(
+        self,
+        sealer: Sealer,
+        now_ms: Callable[[], int],
+        failed: Callable[[Exception, Inquiry], Verdict],
+        observe: Observer,
+    ) -> None:
+        self._sealer = sealer
+        self._now_ms = now_ms
+        self._failed = failed
+        self._observe = observe
+
+    def verdict(self, asked: Inquiry) -> Verdict | None:
+        arrival = asked.arrival
+        self._observe(
+            DecisionEvent(asked.now_ms, Decided.MOVE, asked.room.effective, arrival, _ticket(asked))
+        )
+        code = arrival.query[len(MOVE_QUERY) + 1 :]
+        pressed = arrival.method == "POST" and asked_by_own_page(arrival)
+        if code:
+            return self._by_code(asked, code.encode(), pressed)
+        if _ticket(asked) is None:
+            return _onward()
+        self._follow(asked, self._takes_back if pressed else self._links)
+        return None
+
+    def gone(self, asked: Inquiry, otherwise: Callable[[], Verdict | None]) -> Verdict | None:
+        """The ticket has no place or session: says so if another device has it."""
+        prompt, ticket = asked.room.prompt, asked.found[0][0]
+        if prompt is None:
+
+            def found(_asked: Inquiry, holder: bytes | None, _moves: int) -> Verdict | None:
+                return otherwise() if holder is None else self._moved(asked)
+
+            self._follow(asked, found, 1)
+            return None
+        ticket_id = ticket.id
+        for _ in range(MOVES_MAX):
+            ticket_id = successor(ticket_id)
+            outcome = prompt.peek_now(ticket_id, ticket.key, asked.now_ms)
+            if outcome.standing is not Standing.GONE:
+                return self._moved(asked) if _has(outcome) else otherwise()
+        return otherwise()
+
+    # -- by the code of a link ---------------------------------------------------------------------
+
+    def _by_code(self, asked: Inquiry, value: bytes, pressed: bool) -> Verdict | None:
+        room, now_ms = asked.room, asked.now_ms
+        code = self._sealer.open(value, _ASSOCIATED + room.id, now_ms)
+        if code is None or now_ms - code.accepted_ms > CODE_MS:
+            return self._page(asked, notice_page)
+        if not pressed:
+            return self._page(asked, confirm_page, f"?{asked.arrival.query}")
+        absent = code.refresh_ms == _WAITS and now_ms - code.checked_ms <= PLACE_KEPT_MS
+
+        def moved(outcome: Outcome) -> Verdict:
+            if outcome.storage_failed:
+                return for_scripts(OUTAGE, room.page, asked.arrival)
+            if outcome.standing is Standing.GONE:
+                return self._page(asked, notice_page)
+            return self._arrived(asked, successor(code.id), code.key)
+
+        room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
+        return None
+
+    # -- by a ticket -------------------------------------------------------------------------------
+
+    def _links(self, asked: Inquiry, holder: bytes | None, moves: int) -> Verdict | None:
+        ticket = asked.found[0][0]
+        if moves:
+            return self._moved(asked) if holder is not None else _onward()
+        arrival, room, now_ms = asked.arrival, asked.room, asked.now_ms
+        waits = 0 if ticket.accepted_ms else _WAITS
+        named = Ticket(ticket.id, ticket.key, now_ms, ticket.checked_ms, waits)
+        code = self._sealer.seal(named, _ASSOCIATED + room.id).decode()
+        where = (arrival.header(b"host") or b"").decode("latin-1") or arrival.host
+        path = quote(arrival.prefix + arrival.path)
+        url = f"{arrival.scheme}://{quote(where, safe=':[]')}{path}?{MOVE_QUERY}.{code}"
+        if prefers_json(arrival.header(b"accept")) and not shows_page(arrival):
+            return for_scripts(
+                Answer(200, room.page.json_headers, link_json(url, now_ms + CODE_MS)),
+                room.page,
+                arrival,
+            )
+        return self._page(asked, link_page_of, url)
+
+    def _takes_back(self, asked: Inquiry, holder: bytes | None, moves: int) -> Verdict | None:
+        if holder is None or not moves:
+            return _onward()
+
+        def moved(outcome: Outcome) -> Verdict | None:
+            if outcome.storage_failed:
+                return for_scripts(OUTAGE, asked.room.page, asked.arrival)
+            if outcome.standing is Standing.GONE:  # it moved on at this very moment
+                return self._moved(asked)
+            return self._arrived(asked, successor(holder), asked.found[0][0].key)
+
+        asked.room.ledger.move(holder, successor(holder), False, self._later(asked, moved))
+        return None
+
+    def _follow(
+        self,
+        asked: Inquiry,
+        then: Callable[[Inquiry, bytes | None, int], Verdict | None],
+        moved: int = 0,
+    ) -> None:
+        """Calls `then` with the id that has the place or session now, and after how many moves.
+        None: no id has it. `moved`: 1 when the ticket's own id has it not.
+        """
+        ticket, room = asked.found[0][0], asked.room
+
+        def look(ticket_id: bytes, moves: int) -> None:
+            def seen(outcome: Outcome) -> Verdict | None:
+                if outcome.storage_failed:
+                    return for_scripts(OUTAGE, room.page, asked.arrival)
+                if outcome.standing is Standing.GONE and moves < MOVES_MAX:
+                    look(successor(ticket_id), moves + 1)
+                    return None
+                return then(asked, ticket_id if _has(outcome) else None, moves)
+
+            room.ledger.peek(ticket_id, ticket.key, self._later(asked, seen))
+
+        look(successor(ticket.id) if moved else ticket.id, moved)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def _later(
+        self, asked: Inquiry, answer: Callable[[Outcome], Verdict | None]
+    ) -> Callable[[Outcome], None]:
+        def answered(outcome: Outcome) -> None:
+            try:
+                verdict = answer(outcome)
+            except Exception as error:
+                verdict = self._failed(error, asked)
+            if verdict is not None:
+                asked.later(verdict)
+
+        return answered
+
+    def _arrived(self, asked: Inquiry, ticket_id: bytes, key: int) -> Answer:
+        """On to the page, with a ticket that takes up the place or session."""
+        now_ms, arrival, room = self._now_ms(), asked.arrival, asked.room
+        sealed = self._sealer.seal(Ticket(ticket_id, key, 0, now_ms, 0), room.id)
+        cookies = room.cookies.of(arrival.scheme, arrival.prefix)
+        return _onward(cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms))
+
+    def _moved(self, asked: Inquiry) -> Answer:
+        arrival, page = asked.arrival, asked.room.page
+        if arrival.header(UPDATE_HEADER) is not None or (
+            prefers_json(arrival.header(b"accept")) and not shows_page(arrival)
+        ):
+            return for_scripts(Answer(200, page.json_headers, MOVED_JSON), page, arrival)
+        if shows_page(arrival):
+            return self._page(asked, moved_page)
+        return for_scripts(Answer(503, _TEXT, _MOVED_TEXT), page, arrival)
+
+    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str) -> Answer:
+        page = asked.room.page.speaking(asked.arrival.header(b"accept-language"))
+        body = make(page.language, page.brand, *told)
+        return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
+
+
+def _has(outcome: Outcome) -> bool:
+    return outcome.standing is Standing.ACTIVE or outcome.position > 0
+
+
+def _ticket(asked: Inquiry) -> Ticket | None:
+    return asked.found[0][0] if asked.found else None
+
+
+def _onward(set_cookie: bytes = b"") -> Answer:
+    return Answer(303, _ONWARD, b"", set_cookie)
+
+
+_ONWARD = AnswerHeaders((b"Location", b"?"), *UNCACHEABLE)

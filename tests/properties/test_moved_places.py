@@ -1,0 +1,193 @@
+"""One place stays one place, however often and in whatever order its links and tickets are used, and
+whenever the process dies or the disk fails.
+"""
+
+from random import Random
+
+from admission_world import FlakyJournal, HandClock, answer_of, small_room
+from examples import examples
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from greenroom.decision.moving_place import CODE_MS, successor
+from greenroom.ledgers.memory import MemoryLedger
+from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
+
+PAUSES = st.sampled_from((0, 1, 300, 2_000, 20_000, 59_999, 61_000, 250_000, 301_000))
+MINUTE_MS = 60_000
+
+
+class Person:
+    """A place with everything that devices may keep of it. `seen_ms`: by id, when its waiting
+    ticket was answered last.
+    """
+
+    def __init__(self, ticket_id: bytes, key: int, now_ms: int) -> None:
+        self.ids = [ticket_id]
+        self.key = key
+        self.seen_ms = {ticket_id: now_ms}
+        self.codes: list[tuple[bytes, int, int]] = []  # id, its last check-in, made at
+        self.admitted = 0
+
+
+class MovingMachine(RuleBasedStateMachine):
+    @initialize(
+        inside=st.integers(1, 3),
+        minute=st.integers(1, 4),
+        method=st.sampled_from(("fifo", "random")),
+    )
+    def opens(self, inside: int, minute: int, method: str) -> None:
+        self.clock, self.disk, self.random = HandClock(), FlakyJournal(), Random(7)
+        self.room = small_room(
+            total_active_users=inside, new_users_per_minute=minute, queueing_method=method
+        )
+        self.ledger = MemoryLedger(self.room, self.clock, self.random.getrandbits, self.disk)
+        self.people: list[Person] = []
+        self.admissions: list[int] = []
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    def entered(self, person: Person, outcome: Outcome) -> None:
+        if outcome.standing is Standing.ADMITTED:
+            person.admitted += 1
+            self.admissions.append(self.now_ms)
+
+    @rule(count=st.integers(1, 3))
+    def newcomers(self, count: int) -> None:
+        for _ in range(count):
+            number = len(self.people)
+            ticket_id = (number + 1).to_bytes(12, "big")
+            person = Person(ticket_id, make_key(self.now_ms, number), self.now_ms)
+            self.people.append(person)
+            outcome = answer_of(self.ledger.arrive, ticket_id, person.key)
+            self.entered(person, outcome)
+            if outcome.standing is Standing.WAITING:
+                self.clock.ms += outcome.refresh_ms
+                self.try_with(person, ticket_id)
+
+    def pick(self, index: int, which: int) -> tuple[Person, bytes]:
+        person = self.people[index % len(self.people)]
+        return person, person.ids[which % len(person.ids)]
+
+    @precondition(lambda self: self.people)
+    @rule(index=st.integers(0, 99), which=st.integers(0, 99))
+    def a_device_tries(self, index: int, which: int) -> None:
+        person, ticket_id = self.pick(index, which)
+        if self.now_ms - person.seen_ms.get(ticket_id, -PLACE_KEPT_MS) > PLACE_KEPT_MS:
+            return
+        self.try_with(person, ticket_id)
+
+    def try_with(self, person: Person, ticket_id: bytes) -> None:
+        outcome = answer_of(self.ledger.poll, ticket_id, person.key)
+        self.entered(person, outcome)
+        if outcome.standing is Standing.WAITING:
+            person.seen_ms[ticket_id] = self.now_ms
+
+    @precondition(lambda self: self.people)
+    @rule(index=st.integers(0, 99), which=st.integers(0, 99))
+    def a_device_browses(self, index: int, which: int) -> None:
+        answer_of(self.ledger.view, self.pick(index, which)[1])
+
+    @precondition(lambda self: self.people)
+    @rule(index=st.integers(0, 99), which=st.integers(0, 99), press=st.booleans())
+    def a_link_is_made(self, index: int, which: int, press: bool) -> None:
+        person, ticket_id = self.pick(index, which)
+        person.codes.append((ticket_id, person.seen_ms.get(ticket_id, 0), self.now_ms))
+        if press:
+            self.press(person, len(person.codes) - 1, 1)
+
+    @precondition(lambda self: any(person.codes for person in self.people))
+    @rule(index=st.integers(0, 99), which=st.integers(0, 99), presses=st.integers(1, 3))
+    def a_link_is_pressed(self, index: int, which: int, presses: int) -> None:
+        person = self.people[index % len(self.people)]
+        if person.codes:
+            self.press(person, which, presses)
+
+    def press(self, person: Person, which: int, presses: int) -> None:
+        old, checked_ms, made_ms = person.codes[which % len(person.codes)]
+        if self.now_ms - made_ms > CODE_MS:
+            return
+        absent = self.now_ms - checked_ms <= PLACE_KEPT_MS
+        moved = sum(self.move(person, old, absent) for _ in range(presses))
+        assert moved <= 1, "a link was used twice"
+
+    @precondition(lambda self: self.people)
+    @rule(index=st.integers(0, 99), which=st.integers(0, 99))
+    def a_place_is_taken_back(self, index: int, which: int) -> None:
+        person, _ = self.pick(index, which)
+        holding = [one for one in person.ids if self.holds(one)]
+        if holding:
+            self.move(person, holding[0], False)
+
+    def move(self, person: Person, old: bytes, absent: bool) -> bool:
+        new, unknown = successor(old), []
+        held = self.holds(old)
+        self.ledger.move(old, new, absent, unknown.append)
+        (outcome,) = unknown
+        moved = outcome.standing is not Standing.GONE and not outcome.storage_failed
+        if held and not moved:
+            assert self.holds(old), "a place was lost that did not move"
+            seen = answer_of(self.ledger.peek, old, person.key)
+            assert seen.standing is not Standing.GONE, "a place was barred that did not move"
+        if moved:
+            assert not self.holds(old)
+            assert self.holds(new) is held
+            person.ids = list(dict.fromkeys((*person.ids, new)))
+            person.seen_ms[new] = self.now_ms
+        return moved
+
+    def holds(self, ticket_id: bytes) -> bool:
+        ledger = self.ledger.ledger
+        renewed_ms = ledger.sessions.renewed(ticket_id)
+        lives = renewed_ms is not None and self.now_ms < renewed_ms + ledger.life_ms
+        return lives or ticket_id in ledger.line.slots
+
+    @rule(pause_ms=PAUSES)
+    def time_passes(self, pause_ms: int) -> None:
+        self.clock.ms += pause_ms
+        self.ledger.tick()
+
+    @rule()
+    def the_process_is_killed(self) -> None:
+        whole = not self.ledger.storage_failed
+        held = [one for person in self.people for one in person.ids if self.holds(one)]
+        self.disk.failing = False
+        self.ledger = MemoryLedger.restore(
+            self.room, self.clock, self.random.getrandbits, self.disk, list(self.disk.payloads)
+        )
+        assert not whole or all(map(self.holds, held)), "a place was not written down"
+
+    @rule(fails=st.booleans())
+    def the_disk_changes(self, fails: bool) -> None:
+        self.disk.failing = fails
+
+    @invariant()
+    def one_place_is_one_place(self) -> None:
+        for person in getattr(self, "people", ()):
+            assert sum(map(self.holds, person.ids)) <= 1
+            assert person.admitted <= 1
+
+    @invariant()
+    def limits_are_kept(self) -> None:
+        if hasattr(self, "people"):
+            inside = sum(self.holds(one) for one in self.ledger.ledger.sessions.inside)
+            assert inside <= self.room.total_active_users
+            recent = [at_ms for at_ms in self.admissions if at_ms > self.now_ms - MINUTE_MS]
+            assert len(recent) <= self.room.new_users_per_minute
+            assert self.ledger.problems() == []
+
+
+def test_one_place_stays_one_place() -> None:
+    run_state_machine_as_test(
+        MovingMachine, settings=settings(max_examples=examples(150), stateful_step_count=40)
+    )

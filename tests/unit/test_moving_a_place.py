@@ -1,0 +1,215 @@
+"""Continuing on another device: who gets the place, what the others are told, and that nobody else
+gets it.
+"""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+from decision_sites import Open, full, held, sites_in
+from visitors import NAVIGATES, Browser, Reply, Site, header
+
+from greenroom.decision.moving_place import MOVES_MAX
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+from greenroom.model.room import LANGUAGES
+from greenroom.pages.language import language
+
+UPDATE = ((b"greenroom-update", b"fifo"), (b"accept", b"application/json"))
+JSON = ((b"accept", b"application/json"),)
+WORDS = language("en-US").move
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return sites_in(tmp_path)(new_users_per_minute=5)
+
+
+@pytest.fixture
+def site_of(tmp_path: Path) -> Open:
+    return sites_in(tmp_path)
+
+
+def text(reply: Reply) -> str:
+    assert isinstance(reply, Answer)
+    return reply.body.decode()
+
+
+def link_of(browser: Browser) -> str:
+    """The query of a fresh link."""
+    page = text(browser.visit(query="greenroom=move"))
+    found = re.search(r'<a href="http://shop\.example/\?([^"]+)"', page)
+    assert found is not None, page
+    return html.unescape(found[1])
+
+
+def pressed(browser: Browser, query: str) -> bool:
+    """Whether the press moved something."""
+    shown = browser.visit(query=query)
+    if f"<button>{WORDS['here']}" not in text(shown):
+        return False
+    reply = browser.visit(method="POST", query=query)
+    assert isinstance(reply, Answer)
+    return reply.status == 303 and bool(reply.set_cookie)
+
+
+def in_line(site: Site) -> Browser:
+    """A visitor whose place is real."""
+    full(site)
+    browser, _ = held(site)
+    browser.wait()
+    assert b"You are in line" in browser.visit().body  # type: ignore[union-attr]
+    return browser
+
+
+def test_a_place_moves_by_one_press_and_the_old_page_says_so(site: Site) -> None:
+    old, new, third = in_line(site), Browser(site), Browser(site)
+    behind, _ = held(site)
+    behind.wait()
+    behind.visit()
+    link = link_of(old)
+    before = site.ledgers["r"].ledger.memory(site.clock.ms).places
+    for _ in range(3):  # a mail scanner, a preview: looking changes nothing
+        assert WORDS["ask"] in text(third.visit(query=link))
+    assert third.jar == {}
+    assert site.ledgers["r"].ledger.memory(site.clock.ms).places == before
+    assert pressed(new, link)
+    assert "1 in line" in text(new.visit())
+    assert not pressed(third, link), "a link works once"
+    assert json.loads(text(old.visit(headers=UPDATE))) == {"greenroom": {"moved": True}}
+    assert WORDS["moved_lead"] in text(old.visit())
+    assert len(site.ledgers["r"].ledger.line) == 2
+    assert site.errors == []
+
+
+def test_a_session_moves_and_the_old_device_never_gets_in(site: Site) -> None:
+    old, new = full(site), Browser(site)
+    assert pressed(new, link_of(old))
+    assert isinstance(new.visit(), Forward)
+    assert WORDS["moved"] in text(old.visit())
+    image = old.visit("/a.png", headers=((b"sec-fetch-dest", b"image"),))
+    assert isinstance(image, Answer)
+    assert image.status == 503
+    assert len(site.ledgers["r"].ledger.sessions.inside) == 1
+
+
+def test_the_old_device_takes_its_place_back_however_often_it_moved(site: Site) -> None:
+    old, devices = in_line(site), [Browser(site) for _ in range(MOVES_MAX - 1)]
+    holder = old
+    for device in devices:
+        assert pressed(device, link_of(holder))
+        device.visit()
+        holder = device
+    reply = old.visit(method="POST", query="greenroom=move")
+    assert isinstance(reply, Answer)
+    assert reply.status == 303
+    assert "1 in line" in text(old.visit())
+    assert WORDS["moved"] in text(holder.visit())
+    assert len(site.ledgers["r"].ledger.line) == 1
+
+
+def test_a_place_is_found_though_its_page_slept(site: Site) -> None:
+    old, new = in_line(site), Browser(site)
+    link = link_of(old)
+    site.advance(240_000)  # the ledger has forgotten a page that does not try
+    assert len(site.ledgers["r"].ledger.line) == 0
+    assert pressed(new, link)
+    new.visit()
+    assert len(site.ledgers["r"].ledger.line) + len(site.ledgers["r"].ledger.sessions.inside) == 1
+    assert not isinstance(old.visit(), Forward)
+    assert len(site.ledgers["r"].ledger.line) + len(site.ledgers["r"].ledger.sessions.inside) == 1
+
+
+def test_a_code_lives_ten_minutes(site: Site) -> None:
+    old = full(site)
+    link = link_of(old)
+    for _ in range(11):
+        site.advance(59_000)
+        old.visit()
+    assert not pressed(Browser(site), link)
+    assert pressed(Browser(site), link_of(old))
+
+
+@pytest.mark.parametrize("code", ["", ".", ".x", "." + "A" * 108, ".{ticket}"])
+def test_what_is_no_code_moves_nothing(site: Site, code: str) -> None:
+    old = full(site)
+    ticket = next(iter(old.jar.values())).decode()
+    thief = Browser(site)
+    reply = thief.visit(method="POST", query="greenroom=move" + code.format(ticket=ticket))
+    assert isinstance(reply, Answer)
+    assert reply.set_cookie == b""
+    assert isinstance(old.visit(), Forward)
+
+
+def test_a_code_is_no_ticket_and_counts_in_its_own_room_only(site: Site, site_of: Open) -> None:
+    old = full(site)
+    link = link_of(old)
+    thief = Browser(site)
+    thief.jar = {name: link.rpartition(".")[2].encode() for name in old.jar}
+    assert not isinstance(thief.visit(), Forward)
+    elsewhere = site_of(id="other")
+    full(elsewhere)
+    assert not pressed(Browser(elsewhere), link)
+
+
+def test_no_other_site_can_press(site: Site) -> None:
+    old, victim = full(site), Browser(site)
+    link = link_of(old)
+    for headers in (
+        ((b"sec-fetch-site", b"cross-site"),),
+        ((b"origin", b"https://evil.example"),),
+    ):
+        for query in (link, "greenroom=move"):
+            reply = victim.visit(method="POST", query=query, headers=(*NAVIGATES, *headers))
+            assert isinstance(reply, Answer)
+            assert reply.set_cookie == b""
+    assert isinstance(old.visit(), Forward)
+
+
+def test_the_pages_need_no_script_and_may_not_be_framed(site: Site) -> None:
+    old = in_line(site)
+    link = link_of(old)
+    for page in (old.visit(query="greenroom=move"), Browser(site).visit(query=link)):
+        assert b"<script" not in page.body  # type: ignore[union-attr]
+        policy = header(page, b"Content-Security-Policy")  # type: ignore[arg-type]
+        assert b"frame-ancestors 'none'" in policy
+        assert b"form-action 'self'" in policy
+        assert header(page, b"Cache-Control") == b"private, no-store"  # type: ignore[arg-type]
+
+
+def test_programs_ask_for_the_address(site: Site) -> None:
+    old = full(site)
+    answer = json.loads(
+        text(old.visit(query="greenroom=move", headers=(*JSON, (b"sec-fetch-dest", b"empty"))))
+    )
+    url = answer["greenroom"]["move"]["url"]
+    assert pressed(Browser(site), url.partition("?")[2])
+
+
+def test_a_room_may_switch_it_off(site_of: Open) -> None:
+    site = site_of(move_places=False)
+    old = full(site)
+    assert isinstance(old.visit(query="greenroom=move"), Forward)
+    browser, page = held(site)
+    assert b"greenroom=move" not in page.body
+    assert b"greenroom=move" not in browser.visit().body  # type: ignore[union-attr]
+
+
+def test_while_nothing_can_be_written_nothing_moves(site: Site) -> None:
+    old = full(site)
+    link = link_of(old)
+    site.ledgers["r"].ledger.halted = True
+    reply = Browser(site).visit(method="POST", query=link)
+    assert isinstance(reply, Answer)
+    assert (reply.status, reply.set_cookie) == (503, b"")
+    assert isinstance(old.visit(), Forward)
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_every_language_has_the_pages(site_of: Open, tag: str) -> None:
+    site = site_of(default_template_language=tag)
+    page = text(full(site).visit(query="greenroom=move"))
+    assert f"<h1>{language(tag).move['label']}</h1>" in page
+    assert "data:image/svg+xml" in page

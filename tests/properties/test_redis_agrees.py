@@ -379,7 +379,8 @@ def test_they_agree_on_what_the_first_of_a_crowd_are_told(server: RedisServer) -
 
 CROWD_BREAKS = (
     ("+ place * state.gap_us - saved_us()", "+ place * state.gap_us"),
-    ("60 * math.log", "30 * math.log"),
+    ("60 * math.log", "90 * math.log"),
+    ("max(granted_s, paced_s(without + state.permits))", "granted_s"),
     ("if before + without > per_minute then", "if true then"),
 )
 

@@ -46,9 +46,9 @@ def test_the_first_of_a_crowd_are_told_what_the_pace_makes_of_their_place() -> N
     ]
     assert len(told) > 500
     wait_s = fmean(took for _, took in told)
-    assert fmean(abs(guess - took) for guess, took in told) <= 0.55 * wait_s
-    assert fmean(guess for guess, _ in told) >= 0.65 * wait_s
-    assert max(took for _, took in told) <= 18, "no permit lies idle while those in front sleep"
+    assert fmean(abs(guess - took) for guess, took in told) <= 0.47 * wait_s
+    assert fmean(guess for guess, _ in told) >= 0.6 * wait_s
+    assert max(took for _, took in told) <= 20, "no permit lies idle while those in front sleep"
 
 
 def test_a_permit_that_the_pace_holds_back_is_a_wait() -> None:

@@ -7,6 +7,7 @@ import redis
 from admission_world import START_MS, small_room, ticket_id
 from redis_twin import Twin
 
+from greenroom.admission.pacing import SAVED_VISITORS
 from greenroom.model.visit import Standing, make_key
 
 
@@ -48,7 +49,7 @@ def crowded_at_once(server: redis.Redis, gap_us: int) -> list[str]:
     room for 200; and three seconds later.
     """
     twin = Twin(server, small_room(total_active_users=200, new_users_per_minute=200), 1)
-    visitors = max(4, 1_000_000 // gap_us)
+    visitors = max(SAVED_VISITORS, 1_000_000 // gap_us)
     twin.sync()
     for number in (1_000, 2_000):
         twin.sync()

@@ -63,13 +63,13 @@ def test_without_pacing_a_minute_is_let_in_at_once() -> None:
     assert crowd_at_once(pace_admissions=False).count(0) == 600
 
 
-def test_four_visitors_at_once_are_let_in_where_few_come_and_a_fifth_is_not() -> None:
+def test_six_visitors_at_once_are_let_in_where_few_come_and_a_seventh_is_not() -> None:
     spent_until_us, entered = 0, 0
-    for _ in range(5):
+    for _ in range(7):
         if pacing.allowed(spent_until_us, 500_000, START_MS) > 0:
             spent_until_us = pacing.spent(spent_until_us, 500_000, START_MS)
             entered += 1
-    assert entered == 4
+    assert entered == 6
 
 
 def test_a_small_room_is_not_held_up() -> None:
@@ -78,7 +78,7 @@ def test_a_small_room_is_not_held_up() -> None:
 
 
 @given(st.integers(1, 2_000_000), st.lists(st.integers(0, 700), min_size=2, max_size=200))
-def test_never_more_than_a_second_or_four_visitors_ahead_of_the_pace(
+def test_never_more_than_a_second_or_six_visitors_ahead_of_the_pace(
     gap_us: int, pauses: list[int]
 ) -> None:
     now_ms, spent_until_us, times = START_MS, 0, []
@@ -90,7 +90,7 @@ def test_never_more_than_a_second_or_four_visitors_ahead_of_the_pace(
     for first in range(len(times)):
         for last in range(first, len(times)):
             assert (last - first) * gap_us <= (times[last] - times[first]) * 1000 + max(
-                pacing.SAVED_US, 3 * gap_us
+                pacing.SAVED_US, 5 * gap_us
             )
 
 

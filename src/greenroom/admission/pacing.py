@@ -5,13 +5,11 @@ arrivals or of permits. Passthrough, moved sessions and requests that cannot wai
 nor use the pace up. Pacing can only put an admission off, so no limit rests on it.
 """
 
-PACE_FACTOR = 2.0
-"""While people wait permits come up to twice as fast as on the mean, when the minute before was
-quiet.
-"""
+PACE_FACTOR = 1.5
+"""With what all data centers have saved up it makes the largest burst."""
 SAVED_US = 1_000_000
-SAVED_VISITORS = 4
-"""Visitors who come at random come in twos and threes."""
+SAVED_VISITORS = 6
+"""Visitors who come at random come in clumps, also to one of twenty data centers."""
 FLOOR_TOLERANCE = 1.01
 LEAST_PER_S, LEAST_HERE_PER_S = 10.0, 1.0
 """In all data centers together, and in one: small rooms are hardly paced."""

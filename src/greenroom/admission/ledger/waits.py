@@ -83,7 +83,10 @@ class Waits:
         ):
             return None
         lease.trim(now_ms)
-        return crowd_estimate(without, lease.permits, per_minute, len(lease.window))
+        granted = crowd_estimate(without, lease.permits, per_minute, len(lease.window))
+        # a permit that comes sooner is held back by the pace like those of the visitors in front
+        paced_s = lease.paced_s(without + lease.permits, now_ms)
+        return exactly(paced_s) if granted and granted.p50_s < paced_s else granted
 
     def of_places(
         self, lease: Lease, waiting: int, now_ms: int

@@ -1,6 +1,6 @@
 -- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
 
-local SAVED_US, SAVED_VISITORS = 1000000, 4
+local SAVED_US, SAVED_VISITORS, PACE_FACTOR = 1000000, 6, 1.5
 
 local function saved_us() return max(SAVED_US, SAVED_VISITORS * state.gap_us) end
 

@@ -146,12 +146,13 @@ end
 local function crowd_s(without)
   local centers = max(1, state.data_centers)
   if state.gap_us == 0 or 1000000 / state.gap_us <= 1.01 * max(10 / centers, 1) then return nil end
-  local per_minute = min(s.minute_limit, 30000000 / state.gap_us)
+  local per_minute = min(s.minute_limit, 60000000 / PACE_FACTOR / state.gap_us)
   if without * s.minute_limit > state.pool * per_minute then return nil end
   trim_minute()
   local before = state.permits + state.minute_rows
   if before + without > per_minute then return nil end
-  return 60 * math.log((2 * per_minute - state.minute_rows) / (2 * per_minute - before - without))
+  local granted_s = 60 * math.log((2 * per_minute - state.minute_rows) / (2 * per_minute - before - without))
+  return max(granted_s, paced_s(without + state.permits)) -- a permit that comes sooner is held back by the pace
 end
 
 -- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.

@@ -1,11 +1,11 @@
 """What the fence costs and what it saves, for several T (`datacenter_fence_seconds`): capacity
-unused while visitors waited.
+unused while visitors waited, and visitors sent back to the line.
 
-    python bench/fence.py                      the four traces with faults, T from 30 seconds to
-    never
-    python bench/fence.py outage --seed 2      these
+    python bench/fence.py                      all faults, T 180, 300 and 600 seconds and never
+    python bench/fence.py dead --seed 2        these
 
-Each cell is a run of half an hour in virtual time, and takes about a minute of a processor.
+The crowd of the trace `outage`. Each cell is a run of half an hour in virtual time, and takes about
+half a minute of a processor.
 """
 
 import argparse
@@ -14,23 +14,34 @@ from dataclasses import replace
 from random import Random
 
 from greenroom.simulator.report import report
-from greenroom.simulator.traces import TRACES
+from greenroom.simulator.scenario import Fault
+from greenroom.simulator.traces import CENTERS, TRACES
 from greenroom.simulator.world import World
 
-SOME = ("outage-and-partition", "outage", "partition", "coordinator-down")
-FENCES_S = (0, 30, 60, 120, 180)
+QUARTER = tuple(range(0, CENTERS, 4))
+FAULTS = {
+    "coordinator-180": Fault("coordinator down", 400, 580),
+    "coordinator-360": Fault("coordinator down", 400, 760),
+    "partition-400": Fault("partition", 400, 800, QUARTER),
+    "dead": Fault("outage", 400, 1800, QUARTER[:2]),
+    "dead-removed": Fault("removed", 400, 1800, QUARTER[:2]),
+}
+"""`dead-removed`: an operator takes two dead data centers off the list as soon as they die."""
+FENCES_S = (180, 300, 600, 0)
 """0 is never."""
 
 
-def unused(trace: str, seed: int, fence_s: int) -> float:
-    """Part of the narrower limit that was not used while visitors waited."""
+def cost(name: str, seed: int, fence_s: int) -> str:
+    """Part of the narrower limit that was not used while visitors waited, and who was sent back."""
 
     def streams(name: str) -> Random:
         return Random(f"{seed}/{name}")
 
-    world = World(replace(TRACES[trace](streams), fence_s=fence_s), streams)
+    scenario = replace(TRACES["outage"](streams), fence_s=fence_s, faults=(FAULTS[name],))
+    world = World(scenario, streams)
     world.run()
-    return report(world).unused or 0.0
+    found = report(world)
+    return f"{found.unused or 0:.1%}, {found.lost_sessions}"
 
 
 def main() -> None:
@@ -38,23 +49,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("traces", nargs="*", metavar="trace")
+    parser.add_argument("faults", nargs="*", metavar="fault")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    if unknown := set(options.traces) - set(TRACES):
+    if unknown := set(options.faults) - set(FAULTS):
         parser.error(
-            f"there is no trace {', '.join(sorted(unknown))}; there are {', '.join(TRACES)}"
+            f"there is no fault {', '.join(sorted(unknown))}; there are {', '.join(FAULTS)}"
         )
-    traces = options.traces or SOME
-    print(f"{'T':8}" + "".join(f"{trace:>24}" for trace in traces))
+    faults = options.faults or list(FAULTS)
+    print(f"{'T':8}" + "".join(f"{fault:>20}" for fault in faults))
     with ProcessPoolExecutor(2) as pool:
         rows = [
-            [pool.submit(unused, trace, options.seed, fence_s) for trace in traces]
+            [pool.submit(cost, fault, options.seed, fence_s) for fault in faults]
             for fence_s in FENCES_S
         ]
         for fence_s, row in zip(FENCES_S, rows, strict=True):
             told = f"{fence_s} s" if fence_s else "never"
-            print(f"{told:8}" + "".join(f"{one.result():>24.2%}" for one in row), flush=True)
+            print(f"{told:8}" + "".join(f"{one.result():>20}" for one in row), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@ it.
 """
 
 from collections.abc import Callable
-from math import ceil
 from typing import Any
 
 import admission_trials as trials
@@ -20,7 +19,7 @@ from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing import line, methods
 from greenroom.admission.queueing.line import Line
-from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, Random, shares
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, Random
 from greenroom.model.room import METHODS
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 TRIALS: list[Trial] = [
     trials.walks,
-    trials.fair_draws,
+    trials.fair_tries,
     trials.fair_room,
     trials.prompt_heads,
     trials.everybodys_turn,
@@ -135,44 +134,25 @@ def lets_visitors_overtake_the_first_by_minutes(patch: pytest.MonkeyPatch) -> No
     patch.setattr(methods, "OVERTAKING_MS", 600_000)
 
 
-@broken(trials.fair_draws)
-def draws_at_joining(patch: pytest.MonkeyPatch) -> None:
-    def call(self: Random, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        if not hasattr(self, "salt"):
-            self.salt = random_bits  # type: ignore[attr-defined]
-        undrawn = sorted(
-            (hash((line.keys[slot], self.salt)), slot)
-            for slot in line.slots.values()
-            if slot not in self.drawn
-        )  # type: ignore[attr-defined]
-        self.drawn.update(
-            [slot for _, slot in undrawn[: max(0, permits + ceil(lookahead) - len(self.drawn))]]
-        )
-
-    patch.setattr(Random, "call", call)
+@broken(trials.fair_tries)
+def counts_the_try_that_takes_a_place(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Random, "turn", lambda self, *_: True)
 
 
-@broken(trials.fair_draws)
-def draws_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        methods, "shares", lambda random_bits: [share * share for share in shares(random_bits)]
-    )
+@broken(trials.fair_tries)
+def asks_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
+    def refresh(original: Any, self: Ledger, rank: int, *rest: Any) -> int:
+        return original(self, rank, *rest) // (3 if rank < 5 else 1)
+
+    around(patch, Ledger, "_refresh", refresh)
 
 
 @broken(trials.fair_room)
-def gives_the_draw_to_whoever_tries(patch: pytest.MonkeyPatch) -> None:
-    def poll(
-        original: Any, self: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int
-    ) -> Outcome:
-        if (
-            isinstance(self._queueing, Random)
-            and ticket_id in self.line.slots
-            and ticket_id < b"\0" * 11 + b"\4"
-        ):
-            self._queueing.drawn = {self.line.slots[ticket_id]}
-        return original(self, ticket_id, key, now_ms, random_bits)
+def lets_only_the_first_of_a_random_line_in(patch: pytest.MonkeyPatch) -> None:
+    def turn(original: Any, self: Random, waiting: int, rank: int, *rest: Any) -> bool:
+        return rank < 2 and original(self, waiting, rank, *rest)
 
-    around(patch, Ledger, "poll", poll)
+    around(patch, Random, "turn", turn)
 
 
 @broken(trials.walks)

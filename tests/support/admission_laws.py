@@ -3,7 +3,7 @@
 `GroundTruth` stands before a ledger, asks it what visitors ask, and keeps its own books from the
 answers alone: who is inside, who is present, who came in when. A contradiction of a law becomes a
 line in `found`. It judges nothing by the ledger's own counts except where a law speaks about them
-(conservation, look-ahead, draws).
+(conservation, look-ahead, permits).
 """
 
 from collections import deque
@@ -203,10 +203,10 @@ class GroundTruth:
         room_left = self._room_left()
         before = [place.key for other, place in self.present() if place.key < key and other != one]
         ahead = len(before)
-        drawn = getattr(ledgers._queueing, "drawn", set())
-        called = (
-            ledgers.line.slots.get(one) in drawn
-            and ledgers.lease.permits > 0
+        has_turn = (
+            self.room.queueing_method == "random"
+            and one in ledgers.line.slots
+            and ledgers.lease.spendable(self.now_ms) > 0
             and not self.closed
             and not ledgers.halted
         )
@@ -235,7 +235,8 @@ class GroundTruth:
             self._entered(one)
         elif outcome.standing is Standing.WAITING:
             self.law(
-                not called or ledgers.halted, "whoever was drawn and found a permit was not let in"
+                not has_turn or ledgers.halted,
+                "in a random room who was in line and found a permit was not let in",
             )
             self._waits(one, key, outcome)
         else:

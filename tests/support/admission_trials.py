@@ -1,71 +1,73 @@
-"""Trials of admission that single operations do not show: fair draws, prompt heads, everybody's
+"""Trials of admission that single operations do not show: fair tries, prompt heads, everybody's
 turn, and messages that go astray.
 
 Each trial returns what went wrong, as lines; an empty list is a pass.
 """
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from random import Random
 
 from admission_laws import GroundTruth
 from admission_walks import walk
-from admission_world import START_MS, small_room, ticket_id
+from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.queueing.line import Line
-from greenroom.admission.queueing.methods import OVERTAKING_MS, QUEUEING_METHODS, QueueingMethod
+from greenroom.admission.queueing.methods import OVERTAKING_MS
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 
-ROUNDS = 400
 
-
-def fair_draws() -> list[str]:
-    """Random: in each draw every present waiter has the same chance, early or late, and survivors
-    of earlier draws as much as newcomers.
+def fair_tries() -> list[str]:
+    """Random: ten visitors who came within 20 seconds keep to their refreshes, two others throw
+    their tickets away and come again every two seconds. Who enters when a unit becomes free is one
+    of the ten, early or late.
     """
-    first = [0] * 8
-    old_won = 0
-    for round_number in range(ROUNDS):
-        draw = Random(round_number)
-        line, calling = Line(), QUEUEING_METHODS["random"]()
-        keys = {ticket_id(number): make_key(START_MS + number, number) for number in range(12)}
-
-        def drawn(
-            permits: int, line: Line = line, calling: QueueingMethod = calling, draw: Random = draw
-        ) -> list[bytes]:
-            calling.call(line, permits, 0.0, draw.getrandbits(64))
-            called = [
-                one
-                for one, slot in line.slots.items()
-                if calling.turn(slot, 0, 0, permits, 0.0, None, 0)
-            ]
-            for one in called:
-                calling.forget(line.remove(one))
-            return called
-
-        early, late = list(keys)[:8], list(keys)[8:]
-        for one in early:
-            line.join(one, keys[one], START_MS, 20_000)
-        winners = drawn(4)
-        for one in winners:
-            first[int.from_bytes(one, "big")] += 1
-        for one in late:
-            line.join(one, keys[one], START_MS, 20_000)
-        (winner,) = drawn(1) or [b""]
-        old_won += winner in early
+    rounds, early, again = 60, 0, 0
+    room = small_room(
+        total_active_users=1,
+        new_users_per_minute=1000,
+        queueing_method="random",
+        session_duration=5,
+    )
+    for round_number in range(rounds):
+        chance = Random(round_number)
+        clock = HandClock()
+        ledger = MemoryLedger(room, clock, bits(round_number))
+        answer_of(ledger.arrive, ticket_id(1 << 40), 0)
+        free_ms = START_MS + 40_000 + chance.randrange(20_000)
+        due = [(START_MS + 2_000 * one + chance.randrange(2_000), one) for one in range(10)]
+        due += [(START_MS + chance.randrange(2_000), 1_000 * one) for one in (1, 2)]
+        heapify(due)
+        keys: dict[int, int] = {}
+        entered = -1
+        while entered < 0:
+            clock.ms, number = heappop(due)
+            if clock.ms >= free_ms:
+                ledger.leave(ticket_id(1 << 40), lambda _: None)
+            ledger.tick()
+            if number not in keys:
+                keys[number] = make_key(clock.ms, number % 1_000)
+                outcome = answer_of(ledger.arrive, ticket_id(number), 0)
+            else:
+                outcome = answer_of(ledger.poll, ticket_id(number), keys[number])
+                entered = number if outcome.standing is Standing.ADMITTED else -1
+                if number >= 1_000:
+                    number += 2
+                    heappush(due, (clock.ms + 100, number))
+                    continue
+            heappush(due, (clock.ms + outcome.refresh_ms, number))
+        early += entered < 5
+        again += entered >= 1_000
     found = []
-    chi_square = sum((count - ROUNDS / 2) ** 2 / (ROUNDS / 2) for count in first)
-    if chi_square > 35:  # seven degrees of freedom: one in 100,000
-        found.append(f"draws favour a place in line: {first} of {ROUNDS}")
-    if abs(old_won - ROUNDS / 2) > 0.12 * ROUNDS:  # nearly five standard deviations
-        found.append(
-            f"of {ROUNDS} draws among four who were left and four newcomers, {old_won} went to those who were left"
-        )
+    if again > rounds / 6:
+        found.append(f"of {rounds} units {again} went to who threw tickets away")
+    if abs(early - (rounds - again) / 2) > 1.75 * (rounds - again) ** 0.5:  # 3.5 deviations
+        found.append(f"of {rounds - again} units {early} went to the five who came first")
     return found
 
 
@@ -87,6 +89,9 @@ def fair_room() -> list[str]:
             ground_truth.arrive(one)
             ground_truth.advance(2_500)
             ground_truth.poll(one)
+        for one in waiting:
+            ground_truth.poll(one)
+        ground_truth.advance(12_000)
         for one in waiting[:4] * 10:  # half of them try ten times as often
             ground_truth.peek(one)
         ground_truth.leave(ticket_id(100))

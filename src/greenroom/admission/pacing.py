@@ -21,7 +21,7 @@ def gap_us(per_minute: int, share: float, data_centers: int) -> int:
 
 
 def saved_us(gap_us: int) -> int:
-    """A second, or four admissions."""
+    """A second, or six admissions."""
     return max(SAVED_US, SAVED_VISITORS * gap_us)
 
 

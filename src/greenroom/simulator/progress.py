@@ -5,9 +5,8 @@ the sum of the protocol's worst delays.
 
     two syncs      a unit is freed and reported, and granted: 1.5 s each; more where messages are lost
     one refresh    the visitor in front may have asked just now: 20 s and a tenth
-    one ghost      the called visitor may not come: refresh and grace, 6 s; in a random room the
-                   visitor is drawn at the next refresh of any visitor, and may not come for a
-                   refresh and the grace, as may the next one
+    one ghost      the called visitor may not come: refresh and grace, 6 s; in a random room
+                   whoever tries next takes the permit
     the pace       60 s / (N + 1): the coordinator hands permits out evenly
 
 That holds for the data centers that are in touch with the coordinator, also when the others are

@@ -59,6 +59,7 @@ class HeldVisitors:
         self._open = self._queueing.open and not room.queue_all
         self._rejecting = not self._queueing.open and not room.queue_all
         self._by_rank = self._open and self._method == "fifo"
+        self._by_lot = self._open and self._queueing.lots
         self._refresh_max_ms = room.check_in_max_s * 1000
         self.waits.configure(room)
 
@@ -104,7 +105,7 @@ class HeldVisitors:
                 estimate = self.waits.estimate(
                     lease, place, waiting, line.keys[slot] >> TIE_BITS, now_ms
                 )
-            called = self._queueing.called(slot, rank, lease.permits, self.lookahead.permits)
+            called = self._queueing.called(waiting, rank, lease.permits, self.lookahead.permits)
         refresh_ms = (
             soon(random_bits) if called else self._refresh(rank, estimate, random_bits, first)
         )
@@ -145,9 +146,13 @@ class HeldVisitors:
         waits = self.waits.of_places(self.lease, waiting, now_ms)
         return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
 
-    def _called(self, slot: int, rank: int) -> bool:
+    def _is_new(self, key: int, now_ms: int) -> bool:
+        """Whether the visitor came so lately that nobody has waited for the longest interval."""
+        return self.line_ms(now_ms) - (key >> TIE_BITS) < self._refresh_max_ms
+
+    def _called(self, rank: int) -> bool:
         return self._open and self._queueing.called(
-            slot, rank, self.lease.permits, self.lookahead.permits
+            len(self.line.slots), rank, self.lease.permits, self.lookahead.permits
         )
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
@@ -160,6 +165,8 @@ class HeldVisitors:
                 FIRST_REFRESH_MS if first and longest_ms > FIRST_REFRESH_MS else longest_ms,
                 random_bits,
             )
+        if self._by_lot:
+            longest_ms = min(longest_ms, CALLED_REFRESH_MS * len(self.line.slots))
         return 0 if self._rejecting else later(longest_ms, random_bits)
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:

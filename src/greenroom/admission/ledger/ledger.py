@@ -161,19 +161,21 @@ class Ledger(HeldVisitors):
         lease = self.lease
         if self._open and not self.halted:
             queueing, lookahead = self._queueing, self.lookahead.permits
-            if queueing.draws:
-                queueing.call(
-                    line, lease.permits or lease.spendable(now_ms), lookahead, random_bits
-                )
             spare = (
                 lease.permits if lease.permits > 0 else lease.freed
             )  # never more are `spendable`: nearly all are too far behind
-            if (spare > 0 and queueing.called(slot, rank, spare, lookahead)) or queueing.overdraws:
+            waiting = len(line.slots)
+            if queueing.overdraws or (
+                spare > 0 and (queueing.lots or queueing.called(waiting, rank, spare, lookahead))
+            ):
                 permits, horizon_ms = (
                     lease.spendable(now_ms),
                     lease.horizon_at(now_ms, int(self.lookahead.gap_ms)),
                 )
-                if queueing.turn(slot, rank, key, permits, lookahead, horizon_ms, line.first_ms):
+                joins = before is None and self._is_new(key, now_ms)
+                if queueing.turn(
+                    waiting, rank, key, permits, lookahead, horizon_ms, line.first_ms, joins
+                ):
                     source = lease.source(now_ms, queueing.overdraws)
                     if source:
                         return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
@@ -255,7 +257,7 @@ class Ledger(HeldVisitors):
         if (
             slot >= 0
             and is_rare(self.lookahead.pace)
-            and self._called(slot, self.line.rank(self.line.keys[slot]))
+            and self._called(self.line.rank(self.line.keys[slot]))
         ):
             self.line.keep(slot, now_ms + kept_ms(gap_ms), now_ms)
 
@@ -263,7 +265,7 @@ class Ledger(HeldVisitors):
         """Gives up a place; whether there was one."""
         slot = self.line.slots.get(ticket_id, -1)
         if slot >= 0:
-            self._queueing.forget(self.line.remove(ticket_id))
+            self.line.remove(ticket_id)
         return slot >= 0
 
     def drop_place(self, ticket_id: bytes) -> None:
@@ -331,7 +333,6 @@ class Ledger(HeldVisitors):
         self.lease.free_closed(now_ms)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, limit):
-            self._queueing.forget(slot)
             self.sessions.tally.abandoned()
             self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))

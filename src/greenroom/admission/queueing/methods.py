@@ -6,30 +6,25 @@ line by OVERTAKING_MS.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from math import ceil
 
-from greenroom.admission.queueing.line import Line
 from greenroom.model.visit import arrival_ms_of
 
 OVERTAKING_MS = 2_000
 """About the gap between two tries. Without this bound the first may try in vain three or four times
 while others happen to come just when a permit does.
 """
-GUESSES = 32
-"""Each call spends one permit at most, so draws keep up."""
 
 
 class QueueingMethod:
     open: bool = True
     overdraws: bool = False
-    draws: bool = False
+    lots: bool = False
+    """Whether visitors who are not called may have a turn."""
 
     @abstractmethod
-    def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None: ...
-
-    @abstractmethod
-    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool: ...
+    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
+        """Whether this waiter should try every two seconds."""
 
     @abstractmethod
     def count(self, waiting: int, permits: int, lookahead: float) -> int: ...
@@ -37,26 +32,26 @@ class QueueingMethod:
     @abstractmethod
     def turn(
         self,
-        slot: int,
+        waiting: int,
         rank: int,
         key: int,
         permits: int,
         lookahead: float,
         horizon_ms: int | None,
         first_ms: int,
+        joins: bool,
     ) -> bool:
-        """`first_ms`: arrival of the first in line."""
-
-    @abstractmethod
-    def forget(self, slot: int) -> None: ...
+        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: arrival of the
+        first in line; `joins`: this try took the place of a newcomer.
+        """
 
 
 class Fifo(QueueingMethod):
-    """A returning ghost has its old place at once."""
+    """The oldest first. A call depends only on the rank, so a returning ghost has its old place at
+    once.
+    """
 
-    def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None: ...
-
-    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
+    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
         return rank <= permits or rank - permits < lookahead
 
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
@@ -64,13 +59,14 @@ class Fifo(QueueingMethod):
 
     def turn(
         self,
-        slot: int,
+        waiting: int,
         rank: int,
         key: int,
         permits: int,
         lookahead: float,
         horizon_ms: int | None,
         first_ms: int,
+        joins: bool,
     ) -> bool:
         """Rounded down: where permits are rare nobody overtakes."""
         arrival_ms = arrival_ms_of(key)
@@ -79,52 +75,36 @@ class Fifo(QueueingMethod):
         )
         return near and (horizon_ms is None or arrival_ms <= horizon_ms)
 
-    def forget(self, slot: int) -> None: ...
-
 
 class Random(QueueingMethod):
-    """A draw among all present; a number drawn at joining would be unfair to early comers."""
+    """A permit goes to whoever tries next. All try equally often, whenever they came, so each try
+    has the same chance.
+    """
 
-    draws = True
+    lots = True
 
-    def __init__(self) -> None:
-        self.drawn: set[int] = set()
-        self._everybody = False
-
-    def call(self, line: Line, permits: int, lookahead: float, random_bits: int) -> None:
-        """Each present, undrawn waiter has the same chance."""
-        wanted = permits + ceil(lookahead) - len(self.drawn)
-        self._everybody = wanted + len(self.drawn) >= len(line)
-        if self._everybody or wanted <= 0:
-            return
-        for share in shares(random_bits):
-            slot = line.at(int(share * len(line)))
-            if slot not in self.drawn:
-                self.drawn.add(slot)
-                wanted -= 1
-                if not wanted:
-                    return
-
-    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
-        return self._everybody or slot in self.drawn
+    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
+        """Whether there are permits for all."""
+        return waiting <= permits + lookahead
 
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
-        return waiting if self._everybody else len(self.drawn)
+        return waiting if waiting <= permits + lookahead else 0
 
     def turn(
         self,
-        slot: int,
+        waiting: int,
         rank: int,
         key: int,
         permits: int,
         lookahead: float,
         horizon_ms: int | None,
         first_ms: int,
+        joins: bool,
     ) -> bool:
-        return self._everybody or slot in self.drawn
-
-    def forget(self, slot: int) -> None:
-        self.drawn.discard(slot)
+        """The try that takes a place is one more than others have: who threw the ticket away and
+        came again every two seconds would have ten tries to one.
+        """
+        return not joins or waiting <= permits
 
 
 class Passthrough(Fifo):
@@ -132,13 +112,14 @@ class Passthrough(Fifo):
 
     def turn(
         self,
-        slot: int,
+        waiting: int,
         rank: int,
         key: int,
         permits: int,
         lookahead: float,
         horizon_ms: int | None,
         first_ms: int,
+        joins: bool,
     ) -> bool:
         return True
 
@@ -148,18 +129,19 @@ class Reject(Fifo):
 
     open = False
 
-    def called(self, slot: int, rank: int, permits: int, lookahead: float) -> bool:
+    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
         return False
 
     def turn(
         self,
-        slot: int,
+        waiting: int,
         rank: int,
         key: int,
         permits: int,
         lookahead: float,
         horizon_ms: int | None,
         first_ms: int,
+        joins: bool,
     ) -> bool:
         return False
 
@@ -170,16 +152,3 @@ QUEUEING_METHODS: dict[str, type[QueueingMethod]] = {
     "passthrough": Passthrough,
     "reject": Reject,
 }
-
-
-def shares(random_bits: int) -> Iterator[float]:
-    """Two subtracted congruential generators (L'Ecuyer, 1988). Every step is exact in double
-    precision, so Lua draws the same.
-    """
-    first, second = (
-        (random_bits & 0xFFFFFFFF) % 2147483562 + 1,
-        (random_bits >> 32) % 2147483398 + 1,
-    )
-    for _ in range(GUESSES):
-        first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
-        yield (first - second) % 2147483562 / 2147483562

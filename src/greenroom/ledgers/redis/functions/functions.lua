@@ -73,10 +73,6 @@ local function configure(keys, argv)
   if given ~= state.settings then
     local before = s
     s, state.settings = read_settings(given), given
-    if s.method ~= before.method then
-      call('UNLINK', k.drawn)
-      state.drawn, state.everybody = 0, false
-    end
     newcomers.configure()
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
     if s.sessions_ended_ms > state.told_ended_ms then

@@ -4,7 +4,6 @@ local PACE_MS = 10000
 local HORIZON_SLACK_MS = 1000
 local OVERTAKING_MS = 2000
 local GAP_WEIGHT = 0.1
-local GUESSES = 32
 local SOON_MS = 10000
 local SLOT_MS, SLOTS_MAX, ENOUGH, BELIEVED, BELIEVED_MS = 15000, 120, 30, 5, 60000
 local LONGEST_S = 30 * 24 * 3600
@@ -89,24 +88,12 @@ end
 
 -- Whose turn it is -----------------------------------------------------------------------------------------------------------------
 
-local function draw(high, low)
-  local wanted = (state.permits > 0 and state.permits or spendable()) + ceil(state.lookahead) - state.drawn
-  state.everybody = wanted + state.drawn >= state.waiting
-  if state.everybody or wanted <= 0 then return end
-  local first, second = low % 2147483562 + 1, high % 2147483398 + 1
-  for _ = 1, GUESSES do
-    first, second = first * 40014 % 2147483563, second * 40692 % 2147483399
-    local place = floor((first - second) % 2147483562 / 2147483562 * state.waiting)
-    local found = call('SADD', k.drawn, call('ZRANGE', k.line, place, place)[1])
-    state.drawn, wanted = state.drawn + found, wanted - found
-    if wanted == 0 then return end
-  end
-end
+-- The visitor came so lately that nobody has waited for the longest interval.
+local function is_new(key) return now + state.line_ahead_ms - arrival_ms(key) < s.refresh_max_ms end
 
-local function is_drawn(id) return state.everybody or (state.drawn > 0 and call('SISMEMBER', k.drawn, id) == 1) end
-
-local function has_turn(id, rank, key)
-  if s.method == 'random' then return is_drawn(id) end
+-- `joins`: this try took the place.
+local function has_turn(rank, key, joins)
+  if s.method == 'random' then return not (joins and is_new(key)) or state.waiting <= spendable() end
   if s.overdraws then return true end
   local permits = spendable()
   if rank >= permits + floor(state.lookahead) then return false end
@@ -115,14 +102,14 @@ local function has_turn(id, rank, key)
   return arrival_ms(key) <= state.horizon_ms + now - state.answered_ms + HORIZON_SLACK_MS + floor(state.gap_ms)
 end
 
-local function is_called(id, rank)
-  if s.method == 'random' then return is_drawn(id) end
+local function is_called(rank)
+  if s.method == 'random' then return state.waiting <= state.permits + state.lookahead end
   return rank < state.permits + max(1, ceil(state.lookahead))
 end
 
 local function count_called()
   if not s.open then return 0 end
-  if s.method == 'random' then return state.everybody and state.waiting or state.drawn end
+  if s.method == 'random' then return is_called() and state.waiting or 0 end
   return min(state.waiting, state.permits + max(1, ceil(state.lookahead)))
 end
 
@@ -221,13 +208,15 @@ local function refresh_of(called, rank, wait_s, low, first)
     wait_ms = min(wait_ms, CALLED_REFRESH_MS * (rank + 1))
     if first then wait_ms = min(wait_ms, FIRST_REFRESH_MS) end
     if wait_s then wait_ms = max(CALLED_REFRESH_MS, min(wait_ms, floor(wait_s * 333))) end
+  elseif s.open and s.method == 'random' then
+    wait_ms = min(wait_ms, CALLED_REFRESH_MS * state.waiting)
   end
   return spread(wait_ms, 10, low)
 end
 
 local function hold(id, key, rank, low, first)
   local wait_s = wait_of(rank + 1)
-  local called = s.open and is_called(id, rank)
+  local called = s.open and is_called(rank)
   local refresh_ms = refresh_of(called, rank, wait_s, low, first)
   expect(id, refresh_ms)
   return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
@@ -339,7 +328,7 @@ local function view(id)
   return active(renewed_ms)
 end
 
-OPERATIONS[2] = function(id, key, high, low) -- poll
+OPERATIONS[2] = function(id, key, _, low) -- poll
   local renewed_ms, spent = session_of(id)
   if renewed_ms then return view(id) end
   if spent then return gone() end
@@ -362,11 +351,7 @@ OPERATIONS[2] = function(id, key, high, low) -- poll
   end
   local rank = place_of(id)
   if s.open then
-    if s.method == 'random' then
-      dirty = true
-      draw(high, low)
-    end
-    if has_turn(id, rank, key) then
+    if has_turn(rank, key, first) then
       local source = source_of(s.overdraws)
       if source then return admit(id, source, key, attempted_ms) end
     end
@@ -439,7 +424,7 @@ end
 local HELD_MS, GAP_MAX_MS = 18000, 180000
 
 OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)
-  if s.open and waiter(id) and state.pace * HELD_MS < 1000 and is_called(id, place_of(id)) then
+  if s.open and waiter(id) and state.pace * HELD_MS < 1000 and is_called(place_of(id)) then
     if state.kept == id or state.kept == 0 or state.kept_ms < now then
       state.kept, state.kept_ms, dirty = id, now + floor(min(gap_ms, GAP_MAX_MS) * 115 / 100) + GRACE_MS, true
     end

@@ -32,7 +32,8 @@ local FIELDS = {
   'format', 'life', 'serial', 'settings', 'epoch', 'latest_ms',
   'permits', 'freed', 'granted_seen', 'returned_permits', 'returned_freed', 'used', 'over', 'settled', 'admitted', 'acknowledged',
   'disconnected_rate', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
-  'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting', 'drawn', 'everybody',
+  'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting',
+  'drawn', 'everybody', -- of an older greenroom; to be removed after one release
   'swept', 'pardoned_ms', 'opened_ms',
   'lookahead', 'pace', 'gap_ms', 'entered', 'newcomers', 'measured_ms', 'arrivals_per_s',
   'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
@@ -115,7 +116,7 @@ local function new_state(settings)
   state = {}
   for _, name in ipairs(FIELDS) do state[name] = 0 end
   state.format, state.life, state.settings, state.epoch = FORMAT, this_life(), settings, now
-  state.queueing, state.horizon_ms, state.alone, state.answered_ms, state.everybody = false, false, false, false, false
+  state.queueing, state.horizon_ms, state.alone, state.answered_ms = false, false, false, false
   state.tempo_queueing, state.per_minute, state.whole, state.moving = false, false, true, false
   state.gap_ms = CALLED_REFRESH_MS
   state.measured_ms, state.reported_ms, state.tempo_ms = now, now, now
@@ -126,8 +127,8 @@ end
 -- This state may be older than what visitors were told: people stay, units do not.
 local function new_epoch()
   if call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting then -- places are in the tickets too
-    call('UNLINK', k.line, k.due, k.seconds, k.drawn)
-    state.waiting, state.drawn = 0, 0
+    call('UNLINK', k.line, k.due, k.seconds)
+    state.waiting = 0
   end
   state.inside_rows, state.spent_rows, state.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
   state.seen_rows = call('HLEN', k.seen)

@@ -175,7 +175,6 @@ local function leave_line(id, key)
   state.waiting = state.waiting - 1
   if state.kept == id then state.kept = 0 end
   count_second(key, -1)
-  if state.drawn > 0 then state.drawn = state.drawn - call('SREM', k.drawn, id) end
 end
 
 -- Calls `lost(id, key, attempted)` for ghosts among at most `limit`, and takes them out of the line.

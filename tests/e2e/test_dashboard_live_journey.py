@@ -77,7 +77,13 @@ def test_the_stream_ends_with_the_session_and_the_page_asks_to_sign_in(rig, brow
 
 def test_axe_finds_nothing_wrong_with_the_live_page(rig, browser) -> None:
     with operator(browser, rig, color_scheme="dark", reduced_motion="reduce") as page:
-        for path in ("/live", "/live/do/limits", "/live/do/hold"):
+        begun = rig.api.ask(
+            "PUT",
+            f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/operations/message",
+            {"message": "Soon"},
+        )
+        assert begun.status == 200
+        for path in ("/live", "/live/do/limits", "/live/do/hold", "/live/do/message"):
             page.goto(f"{rig.path}{path}")
             assert violations_in_both_themes(page) == [], path
 

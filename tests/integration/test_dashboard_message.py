@@ -68,7 +68,7 @@ def test_the_message_is_shown_and_taken_back(rig: DashboardRig) -> None:
     assert room_of(rig).branding_messages == ()  # a German one would hide the message
     text = visitor.get(LIVE).text
     assert "You posted a message in r1: “&lt;b&gt;Until midnight&lt;/b&gt;”" in text
-    assert "By operator-all (dashboard)" in text
+    assert "by operator-all (dashboard)" in text
     assert "posted a message in r1" in visitor.get("/audit").text
     number = re.search(r'name="number" value="(\d+)"', text)
     assert number

@@ -50,7 +50,7 @@ def test_a_room_of_the_file_is_held_and_messaged_and_a_restart_keeps_both(
     assert page.waiting
     assert "We will be back at ten." in page.text
     operate("hold", "shop", "--end")
-    greenroom.eventually(lambda: not running.visitor().get().waiting, "visitors are let in")
+    greenroom.eventually(lambda: not waiting.get().waiting, "the visitor is let in")
     assert file.read_text() == text
     unknown = CliRunner().invoke(app, ["room", "hold", "blog", "--config", str(file)])
     assert unknown.exit_code == 1

@@ -301,7 +301,7 @@ BREAKS = (
     ("state.opened_ms, state.pardoned_ms = now,", "state.opened_ms, state.pardoned_ms = 0,", 1),
     ("if attempted_ms then expect(id, refresh_ms) end", "", 0),
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0", 1),
-    ("BELIEVED, BELIEVED_MS = 15000, 120, 30, 5,", "BELIEVED, BELIEVED_MS = 15000, 120, 30, 4,", 3),
+    ("local BELIEVED = 5\n", "local BELIEVED = 4\n", 3),
     ("if renewed_ms + SPENT_MS > now then return nil, true end", "", 0),
     (
         "if attempted_ms and attempted_ms < renewed_ms then",

@@ -5,7 +5,19 @@ during an upgrade, as long as the state's format is the same.
 from hashlib import sha256
 from pathlib import Path
 
-PARTS = ("clock", "ledger_state", "people", "lease", "newcomers", "ledger", "moves", "functions")
+from greenroom.ledgers.redis.constants import lua_constants
+
+PARTS = (
+    "constants",
+    "clock",
+    "ledger_state",
+    "people",
+    "lease",
+    "newcomers",
+    "ledger",
+    "moves",
+    "functions",
+)
 
 _FOLDER = Path(__file__).with_name("functions")
 
@@ -21,9 +33,9 @@ class Library:
 
 
 def part(name: str) -> str:
-    return (_FOLDER / f"{name}.lua").read_text()
+    return lua_constants() if name == "constants" else (_FOLDER / f"{name}.lua").read_text()
 
 
-LEDGER_LIBRARY = Library(tuple(part(name) for name in PARTS))
+LEDGER_LIBRARY = Library(tuple(map(part, PARTS)))
 
 LEADER_LIBRARY = Library((part("leader"),))

@@ -39,8 +39,6 @@ local function handle(keys, argv)
   return {table.concat(answers), forecast}
 end
 
-local TABLE_LOOK_S, TABLE_GROWTH = 10, 8
-
 -- ARGV: settings of a new ledger, number of the forecast known. The table of the line (admission/queueing/line_table.py): what `handle`
 -- answers first, whether visitors are let in and how many should check in now as `<Bd`, then the key, rank and plain wait of the
 -- last of those and of all candidates as `<ddd`; and the forecast, if another one is known.

@@ -1,7 +1,5 @@
 -- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
 
-local SAVED_US, SAVED_VISITORS, PACE_FACTOR = 1000000, 6, 1.5
-
 local function saved_us() return max(SAVED_US, SAVED_VISITORS * state.gap_us) end
 
 local function connected() return state.answered_ms and now - state.answered_ms < CUT_OFF_MS end

@@ -1,18 +1,10 @@
 -- What visitors ask, and what time changes: admission/ledger/ and admission/queueing/ once more.
 
-local PACE_MS = 10000
-local HORIZON_SLACK_MS = 1000
-local OVERTAKING_MS = 2000
-local GAP_WEIGHT = 0.1
-local SOON_MS = 10000
-local SLOT_MS, SLOTS_MAX, ENOUGH, BELIEVED, BELIEVED_MS = 15000, 120, 30, 5, 60000
-local LONGEST_S = 30 * 24 * 3600
-
 -- How fast the line moves (admission/ledger/tempo.py): the newest slot is in the state, older ones are under `tempo`, newest first.
 local function mark_tempo()
   if state.tempo_queueing and now > state.tempo_ms then
     state.slot_ms = state.slot_ms + now - state.tempo_ms
-    if state.slot_ms >= SLOT_MS then
+    if state.slot_ms >= TEMPO_SLOT_MS then
       local older = call('GET', k.tempo) or ''
       call('SET', k.tempo, string.sub(struct.pack('<dd', state.slot_admitted, state.slot_ms) .. older, 1, 16 * (SLOTS_MAX - 1)))
       state.slot_admitted, state.slot_ms = 0, 0
@@ -165,7 +157,6 @@ end
 
 -- Answers --------------------------------------------------------------------------------------------------------------------------
 
-local ADMITTED, ACTIVE, WAITING, GONE = 1, 2, 3, 4
 local IN_LINE, BORROWS, UNTOLD, CUT_OFF, NEWCOMER, CALLED, ROOM, SEARCHING = 1, 2, 4, 8, 16, 32, 64, 128 -- flags
 local UNKNOWN = -1
 
@@ -191,14 +182,10 @@ local function wait_of(position)
   return plain_wait_s(position)
 end
 
-local SHOW_REFRESH_MS = 750 -- there is room, and the newcomer has only to show the ticket (admission/ledger/refresh.py)
-
 local function outside(key, ahead, low, flags, unseen, room)
   local refresh_ms = s.rejecting and 0 or spread(room and SHOW_REFRESH_MS or CALLED_REFRESH_MS, 25, low)
   return held(flags, now, key, refresh_ms, ahead, wait_of(ahead + unseen + 1))
 end
-
-local FIRST_REFRESH_MS = 20000
 
 local function refresh_of(called, rank, wait_s, low, first)
   if s.rejecting then return 0 end
@@ -276,7 +263,6 @@ end
 
 -- Provisional sessions (admission/ledger/provisional.py): `provisional` holds those that are not full ones yet, `passed` those of the
 -- last minute; both id -> when it was admitted.
-local PROVISIONAL_MS, SHARE = 10000, 4
 local passes_left = 0 -- how many more may begin, as the newest question about one found; not above 0: none
 
 local function has_room()
@@ -420,8 +406,6 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
   spend_id(old, now)
   return held(UNTOLD, now, 0, 0, 0, nil)
 end
-
-local HELD_MS, GAP_MAX_MS = 18000, 180000
 
 OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)
   if s.open and waiter(id) and state.pace * HELD_MS < 1000 and is_called(place_of(id)) then

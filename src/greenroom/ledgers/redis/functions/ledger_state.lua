@@ -17,13 +17,7 @@
 
 local FORMAT = 1
 local CELL_MS = 256
-local PLACE_KEPT_MS = 300000
-local SPENT_MS = PLACE_KEPT_MS + 30000 -- so long after the last renewal a waiting ticket of the same id may still come
-local GRACE_MS = 3000
-local WINDOW_MS = 60000
-local CUT_OFF_MS = 4000
-local CLOSING_MS = 6000 -- so long are units kept whose sessions an operator ended (admission/lease.py)
-local CALLED_REFRESH_MS = 2000
+local SPENT_MS = PLACE_KEPT_MS + SPENT_SLACK_MS -- so long after the last renewal a waiting ticket of the same id may still come
 local TIES = 4096 -- 2^12 keys a millisecond
 local SWEEP = 40 -- ended sessions looked at in one call of visitors, and a quarter as many ghosts: 0.1 ms
 local SWEEP_SYNC = 1600 -- the same in a report, which no visitor waits for: 4 ms
@@ -57,7 +51,6 @@ local life -- of this process; read once
 local written = {} -- room -> serial that this process wrote last
 local names = {} -- room -> its keys
 
-local STEP_MS = 2000
 local SETTINGS_BYTES = 33 -- behind them a process says what time it expects, and how far that may be off
 
 local given -- the settings of this call

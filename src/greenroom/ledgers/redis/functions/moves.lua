@@ -1,8 +1,5 @@
 -- Sessions that follow their visitors from one data center to another: admission/messages/moves.py and visiting.py once more.
 
-local HELD_MS = 1000
-local CLAIMS_MAX = 1000
-
 local function save_claim(id, claim) call('HSET', k.claims, id, cmsgpack.pack(claim)) end
 
 local function claim_of(id)
@@ -26,7 +23,7 @@ local function search(id, key, served_ms)
     call('HDEL', k.claims, id)
     return gone()
   end
-  return held(IN_LINE + UNTOLD + SEARCHING, now, key, HELD_MS, 0)
+  return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0)
 end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.
@@ -64,7 +61,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     if admitted then return admitted end
   end
   if s.strong then
-    if hopeful then return held(IN_LINE + UNTOLD, now, key, HELD_MS, 0) end
+    if hopeful then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
   end
   if s.renews then claim.served_ms = now end

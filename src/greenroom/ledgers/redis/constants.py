@@ -1,0 +1,52 @@
+"""Constants that the functions in Redis share with Python, written into their library."""
+
+from collections.abc import Mapping
+
+from greenroom.admission import estimate, lease, ledger_time, pacing
+from greenroom.admission.ledger import keeping, lookahead, provisional, refresh, sessions, tempo
+from greenroom.admission.messages import census, moves
+from greenroom.admission.queueing import line, line_table, methods
+from greenroom.admission.transfers import transfers
+from greenroom.model import line_table as public_table
+from greenroom.model import visit
+from greenroom.model.visit import Standing
+
+CONSTANTS: Mapping[str, float] = {
+    **{standing.name: int(standing) for standing in Standing},
+    "BELIEVED": tempo.BELIEVED,
+    "BELIEVED_MS": tempo.BELIEVED_MS,
+    "CALLED_REFRESH_MS": refresh.CALLED_REFRESH_MS,
+    "CLAIMS_MAX": moves.CLAIMS_MAX,
+    "CLOSING_MS": lease.CLOSING_MS,
+    "CUT_OFF_MS": lease.CUT_OFF_MS,
+    "ENOUGH": tempo.ENOUGH,
+    "FIRST_REFRESH_MS": refresh.FIRST_REFRESH_MS,
+    "GAP_MAX_MS": keeping.GAP_MAX_MS,
+    "GAP_WEIGHT": lookahead.GAP_WEIGHT,
+    "GRACE_MS": line.GRACE_MS,
+    "HELD_MS": keeping.HELD_MS,
+    "HORIZON_SLACK_MS": lease.HORIZON_SLACK_MS,
+    "LONGEST_S": estimate.LONGEST_S,
+    "OVERTAKING_MS": methods.OVERTAKING_MS,
+    "PACE_FACTOR": pacing.PACE_FACTOR,
+    "PACE_MS": lookahead.PACE_MS,
+    "PLACE_KEPT_MS": visit.PLACE_KEPT_MS,
+    "PROVISIONAL_MS": provisional.PROVISIONAL_MS,
+    "SAVED_US": pacing.SAVED_US,
+    "SAVED_VISITORS": pacing.SAVED_VISITORS,
+    "SHARE": provisional.SHARE,
+    "SHOW_REFRESH_MS": refresh.SHOW_REFRESH_MS,
+    "SLOTS_MAX": tempo.SLOTS_MAX,
+    "SOON_MS": census.SOON_MS,
+    "SPENT_SLACK_MS": sessions.SPENT_SLACK_MS,
+    "STEP_MS": ledger_time.STEP_MS,
+    "TABLE_GROWTH": line_table.GROWTH,
+    "TABLE_LOOK_S": public_table.LOOK_S,
+    "TEMPO_SLOT_MS": tempo.SLOT_MS,
+    "TRANSFER_HELD_MS": transfers.HELD_MS,
+    "WINDOW_MS": estimate.WINDOW_MS,
+}
+
+
+def lua_constants() -> str:
+    return "\n".join(f"local {name} = {value}" for name, value in CONSTANTS.items())

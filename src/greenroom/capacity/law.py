@@ -15,6 +15,7 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
 
 from collections import deque
 from dataclasses import replace
+from math import sqrt
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
@@ -30,10 +31,14 @@ ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
 GROWTH_A_MINUTE = 1.5
 """Largest factor."""
 
-GROWTH_BEYOND, GROWTH_BEYOND_EASY, EASY, NEW_GROUND = 1.12, 1.4, 0.6, 0.97
+GROWTH_BEYOND, GROWTH_BEYOND_EASY, EASY = 1.12, 1.4, 0.6
+NEW_GROUND, TRUSTED_S = 0.97, 60.0
 """Largest factors from NEW_GROUND of the last cut on; the second with at most EASY of the
-objective.
+objective. Both give way to GROWTH_A_MINUTE between TRUSTED_S and twice that.
 """
+
+CERTAIN = 1.5
+"""Standard deviations by which more than expected must be slow, or fail."""
 
 CUT_LEAST, CUT_MOST, CUT_GROSS = 0.03, 0.25, 0.25
 CUT_GAIN = 1.1
@@ -90,6 +95,8 @@ class CapacityLaw:
         self._phase_s = 0.0
         """Place on the cubic curve; PLATEAU_S is the peak."""
         self._cut_ms = 0
+        self._good_s = 0.0
+        """How long all has been well; what was near the objective halves it."""
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
@@ -146,23 +153,31 @@ class CapacityLaw:
         share = self._share(answered)
         newest = self._share(self._answered(2)[0])
         self._ease = min(1.0, max(EASE_LEAST, (1 - max(share, newest)) / EASES))
-        if newest > VERY_SLOW or (share > 1 and newest > GOOD) or errors > ERRORS_BAD:
+        slow = self._surely_slower(answered, 1.0) and newest > GOOD
+        very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW)
+        if slow or very_slow or _more_than(ERRORS_BAD, failed, samples):
             seen = self._seen(max(share, newest), errors)
             self._slow, self._calm = self._slow + 1, 0
             if self._slow < 2:
                 return self._target(f"{seen} in one window: {self._holds()}", only_replace=True)
             return self._cut(window, max(share, newest), now_ms, seen)
         self._slow = 0
-        seen = self._seen(share, errors)
+        seen = self._seen(max(share, newest), errors)
         if self.stopped:
             self._calm += 1
             if self._calm < CALM_WINDOWS:
                 return self._target(f"{seen}: admissions go on if it stays so")
             self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
         if max(share, newest) > GOOD or (errors > ERRORS_GOOD and failed > 1):
+            self._good_s /= 2
             return self._target(f"{seen}: {self._holds()}")
         self._cut_from = (0.0, 0.0)
         return self._grow(window, max(share, newest), passed_s, seen)
+
+    def _surely_slower(self, answered: Histogram, share: float) -> bool:
+        """Whether more than 5 % took longer than this share of the objective, and not by chance."""
+        slower = answered.slower_than(share * self.bounds.objective_ms).total
+        return _more_than(1 - QUANTILE, slower, answered.total)
 
     def _share(self, answered: Histogram) -> float:
         return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
@@ -247,7 +262,7 @@ class CapacityLaw:
         # A cut below the last peak: the capacity has shrunk, so the plateau lies lower.
         self._peak = reached if reached >= self._peak else (reached + lower) / 2
         self._phase_s = PLATEAU_S * (1 - (max(0.0, 1 - lower / self._peak) / CUBIC) ** (1 / 3))
-        self._goal, self._cut_ms = lower, now_ms
+        self._goal, self._cut_ms, self._good_s = lower, now_ms, 0.0
         self._recent.clear()
 
     def _too_few(self, samples: int, now_ms: int) -> CapacityTarget:
@@ -280,9 +295,12 @@ class CapacityLaw:
         self._refill = REFILL
         if self._goal >= ceiling:
             return self._target(f"{seen}: the operator's limit of {ceiling}")
-        known = self._peak and self._goal > NEW_GROUND * self._peak
-        beyond = GROWTH_BEYOND if share > EASY else GROWTH_BEYOND_EASY
-        factor = beyond if known else GROWTH_A_MINUTE
+        self._good_s += passed_s
+        factor = GROWTH_A_MINUTE
+        if self._peak and self._goal > NEW_GROUND * self._peak:
+            trust = min(1.0, max(0.0, self._good_s / TRUSTED_S - 1))
+            least = GROWTH_BEYOND if share > EASY else GROWTH_BEYOND_EASY
+            factor = least + (GROWTH_A_MINUTE - least) * trust
         most = self._goal * factor ** (passed_s * self._ease / 60)
         if self._peak:
             self._phase_s += passed_s * self._ease
@@ -331,3 +349,9 @@ class CapacityLaw:
             max(1, min(int(self._goal), inside + added)),
             reason,
         )
+
+
+def _more_than(share: float, found: int, total: int) -> bool:
+    """Whether more than this share, and not by chance."""
+    expected = share * total
+    return found > expected + CERTAIN * sqrt(expected * (1 - share))

@@ -49,15 +49,21 @@ def test_the_knee_of_an_origin_that_falls_to_half_is_found_again() -> None:
 
 
 def test_the_command_compares_laws_and_names_every_problem_of_a_model(tmp_path: Path) -> None:
-    file = tmp_path / "small.toml"
+    file, chart = tmp_path / "small.toml", tmp_path / "small.svg"
     file.write_text("minutes = 2\ncapacity = 10\n[[disturbances]]\nat_s = 60\nuntil_s = 70\n")
-    run = CliRunner().invoke(app, ["simulate", "--origin", str(file), "--json"])
+    run = CliRunner().invoke(
+        app, ["simulate", "--origin", str(file), "--json", "--plot", str(chart)]
+    )
     assert run.exit_code == 0
+    assert "</svg>" in chart.read_text()
     laws = {one["law"]: one for one in json.loads(run.stdout)["laws"]}
     assert list(laws) == [
         "oracle", "follow", "AIMD", "Gradient2", "Vegas", "fixed", "fixed +50 %",
     ]  # fmt: skip
     assert laws["oracle"]["completed"] > 0
+    both = ["--origin", str(file), "--trace", "global-spike"]
+    run = CliRunner().invoke(app, ["simulate", *both])
+    assert (run.exit_code, "cannot be used with --trace" in run.output) == (2, True)
     file.write_text('capacity = 1\nfoo = 2\nminutes = "x"\n[[disturbances]]\nuntil_s = 5\n')
     run = CliRunner().invoke(app, ["simulate", "--origin", str(file)])
     assert run.exit_code == 2

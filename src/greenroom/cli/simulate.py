@@ -143,6 +143,7 @@ Plot = Annotated[Path | None, _option(_ANSWER, "FILE", "Write charts of the run 
 
 
 def simulate(
+    context: typer.Context,
     trace: Trace = None,
     seed: Seed = 1,
     campaign: Campaign = None,
@@ -171,7 +172,10 @@ def simulate(
         run_campaign(seed, campaign, as_json)
         return
     if origin is not None:
-        compare_laws(origin, streams_of(seed), as_json)
+        _refuse_beside_origin(context)
+        picture_of_origin = compare_laws(origin, streams_of(seed), as_json)
+        if plot is not None:
+            _write(plot, picture_of_origin())
         return
     limits = {
         "total_active_users": total_active_users,
@@ -207,6 +211,16 @@ def simulate(
         say(json.dumps(_as_json(seed, scenario, runs)))
     else:
         _show(seed, scenario, runs)
+
+
+def _refuse_beside_origin(context: typer.Context) -> None:
+    """The model says all that other options would."""
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and name not in ("origin", "seed", "as_json", "plot"):
+            _stop(f"--origin: cannot be used with {option.opts[-1]}; the model describes it")
 
 
 def run_campaign(first: int, count: int, as_json: bool) -> None:

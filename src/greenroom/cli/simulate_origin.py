@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,21 +12,29 @@ from greenroom.cli.show import complain, complain_of, say
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.origin import OriginModel, read_model
+from greenroom.simulator.origin_plot import origin_picture
 from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
 
 WRONG_USE = 2
 COLUMNS = ("completed", "of the oracle", "lost", "p95", "overshoot", "deviation")
 
 
-def compare_laws(file: Path, streams: Streams, as_json: bool) -> None:
+def compare_laws(file: Path, streams: Streams, as_json: bool) -> Callable[[], str]:
+    """Returns what draws the run of greenroom's law."""
     model = _model(file)
     oracle = run_oracle(model, streams)
-    found = [figures("oracle", oracle)]
-    for name, make in laws(model, oracle).items():
-        found.append(figures(name, run_law(model, streams, make())))
+    worlds = {"oracle": oracle} | {
+        name: run_law(model, streams, make()) for name, make in laws(model, oracle).items()
+    }
+    found = [figures(name, world) for name, world in worlds.items()]
     if as_json:
         say(json.dumps({"origin": asdict(model), "laws": [asdict(one) for one in found]}))
-        return
+    else:
+        _show(model, found)
+    return lambda: origin_picture(worlds["follow"])
+
+
+def _show(model: OriginModel, found: list[OriginFigures]) -> None:
     say(f"{model.name}: {model.minutes:g} minutes, {model.capacity:g} visitors at once within "
         f"{model.objective_ms} ms")  # fmt: skip
     say()

@@ -20,9 +20,7 @@ from greenroom.api.metrics import EXPORTED, gateway_rows
 from greenroom.api.openapi import FORMS
 from greenroom.cli import app
 from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEntry, WebhookEntry
-from greenroom.config.event_entries import EventExtra
-from greenroom.config.health_check_entries import HealthCheckExtra
-from greenroom.config.room_entries import Extra
+from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
 from greenroom.model.alert_types import ALERTS, example

@@ -235,7 +235,7 @@ def test_a_room_that_cannot_be_used_holds_its_visitors_and_stops_nothing_else_al
     assert edge.metric("greenroom_config_unusable") == 1
     said = edge.ask("/readyz")
     assert said.status == 200
-    assert said.text.startswith("serving\ncannot be used: room two: cookie_suffix must differ")
+    assert said.text.startswith("serving\ncannot be used: room two: cookie_suffix: must differ")
     edge.wait_until_printed("config_parts_unusable")
     edge.stop()
     (greenroom.data / "config.last-good").unlink()

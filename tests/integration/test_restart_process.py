@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.admission.records import ADMIT, PLACE, pack
-from greenroom.config.room_entries import room_id
+from greenroom.config.documents import room_id
 from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import TICKET_ID_BYTES, make_key
 

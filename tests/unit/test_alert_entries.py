@@ -160,7 +160,7 @@ alert_type = "bgp_hijack_notification"
     ("text", "pointer"),
     [
         ('webhooks = "x"', "webhooks"),
-        ("alert_policies = [1]", "alert_policies[0]"),
+        ("alert_policies = [1]", "alert_policies"),
         ('[[webhooks]]\nname = "a"\nurl_file = "empty"', "webhooks[0].url_file"),
         ('[[webhooks]]\nname = "a"\nurl_file = "huge"', "webhooks[0].url_file"),
         (

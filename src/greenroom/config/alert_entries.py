@@ -4,7 +4,6 @@ Secrets come from files, which are watched like the configuration file. Policies
 and services by name.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import filter_problems
+from greenroom.config.documents import file_id, tables
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
@@ -113,11 +113,6 @@ class Alerting(NamedTuple):
         )
 
 
-def entry_id(kind: str, name: str) -> str:
-    """Depends on the name only, so history and outbox survive restarts and reordering."""
-    return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:32]
-
-
 def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) -> Alerting:
     """Adds what is wrong to `problems`."""
     files: list[Path] = []
@@ -145,16 +140,8 @@ def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem])
 def _entries(
     raw: Mapping[str, Any], section: str, kind: type[EntryType], most: int, problems: list[Problem]
 ) -> Iterator[tuple[str, EntryType]]:
-    listed = raw.get(section, [])
-    if not isinstance(listed, list):
-        problems.append(Problem(section, f"must be written as [[{section}]] tables with a name"))
-        return
-    if len(listed) > most:
-        problems.append(Problem(section, f"must be at most {most} entries, not {len(listed)}"))
-        return
     names = Unique(_WORDS[section])
-    for index, table in enumerate(listed):
-        at = step(section, index)
+    for at, table in tables(raw.get(section, []), section, most, problems):
         entry = read_nested(kind, at, table, problems)
         if entry is None:
             continue
@@ -200,7 +187,7 @@ def _webhook(
         "shown_url": shown_url(channel, url),
     }
     problems += record_problems(Webhook, values, f"{at}.")
-    return None if len(problems) > before else Webhook(id=entry_id("webhook", entry.name), **values)
+    return None if len(problems) > before else Webhook(id=file_id("webhook", entry.name), **values)
 
 
 def _service(
@@ -216,9 +203,7 @@ def _service(
     return (
         None
         if len(problems) > before
-        else PagerdutyService(
-            id=entry_id("pagerduty", entry.name), name=entry.name, routing_key=key
-        )
+        else PagerdutyService(id=file_id("pagerduty", entry.name), name=entry.name, routing_key=key)
     )
 
 
@@ -246,9 +231,9 @@ def _policy(
         "enabled": entry.enabled,
         "alert_interval": entry.alert_interval,
         "emails": entry.emails,
-        "webhook_ids": tuple(entry_id("webhook", str(name)) for name in entry.webhooks),
+        "webhook_ids": tuple(file_id("webhook", str(name)) for name in entry.webhooks),
         "pagerduty_ids": tuple(
-            entry_id("pagerduty", str(name)) for name in entry.pagerduty_services
+            file_id("pagerduty", str(name)) for name in entry.pagerduty_services
         ),
         "filters": filters,
     }
@@ -259,7 +244,7 @@ def _policy(
             for name, reason in filter_problems(entry.alert_type, filters)
         ]
     return (
-        None if len(problems) > before else AlertPolicy(id=entry_id("policy", entry.name), **values)
+        None if len(problems) > before else AlertPolicy(id=file_id("policy", entry.name), **values)
     )
 
 

@@ -32,7 +32,6 @@ from greenroom.settings.process import (
 )
 
 ORIGINS_MAX = 1_000
-ROOMS_MAX = 1_000
 """Keeps a broken generated file from exhausting the memory."""
 
 

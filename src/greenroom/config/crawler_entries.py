@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from greenroom.config.documents import tables
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
@@ -16,25 +17,10 @@ def read_crawlers(
     raw: Any, folder: Path, problems: list[Problem]
 ) -> tuple[tuple[Crawler, ...], list[Path]]:
     """Returns the crawlers, with what their files say in `ranges`, and those files."""
-    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        problems.append(
-            Problem(
-                "crawlers",
-                "must be written as [[crawlers]] tables with name, user_agents and domains or"
-                " ranges",
-            )
-        )
-        return (), []
-    if len(raw) > CRAWLERS_MAX:
-        problems.append(
-            Problem("crawlers", f"must be at most {CRAWLERS_MAX} crawlers, not {len(raw)}")
-        )
-        return (), []
     read: list[Crawler] = []
     names = Unique("crawler")
     files: list[Path] = []
-    for index, entry in enumerate(raw):
-        at = step("crawlers", index)
+    for at, entry in tables(raw, "crawlers", CRAWLERS_MAX, problems):
         crawler = read_nested(Crawler, at, entry, problems)
         if crawler is None:
             continue

@@ -7,13 +7,13 @@ would bring a new fault is refused before it is saved (`LayeredStore.judge`).
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from greenroom.config.addresses import loop_problems, origin_problems
 from greenroom.config.config import Config, UnitFault
+from greenroom.config.documents import file_id
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import ZONE_POLICY
@@ -46,7 +46,7 @@ from greenroom.web.stores import ConfigStore
 RESOLVE_S = 3.0
 """How long saving a zone waits for the name of its origin."""
 
-FILE_ZONE_ID = hashlib.sha256(b"the configuration file").hexdigest()[:32]
+FILE_ZONE_ID = file_id("the configuration file")
 """The zone of the file's rooms whose host lies in no zone of the store."""
 
 UNREADABLE_TOLD = 100
@@ -240,7 +240,7 @@ def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
         host=first.host,
         path=first.path,
         additional_routes=tuple(more),
-        cookie_suffix=_id("held", room.id),
+        cookie_suffix=file_id("held", room.id),
         custom_page_html="",
         queue_all=True,
     )
@@ -445,7 +445,7 @@ def _file_records(file: Config, stored: Configuration) -> Iterator[tuple[Record,
     for found in file.lists:
         yield replace(found, items=()), ""
         for item in found.items:
-            yield ListItem(id=_id("item", found.name, item), value=item), found.id
+            yield ListItem(id=file_id("item", found.name, item), value=item), found.id
 
 
 def _home(host: str, stored: Configuration) -> str:
@@ -465,7 +465,3 @@ def _file_zone(file: Config) -> Zone:
         merge_slashes=file.merge_slashes,
         pass_well_known=file.pass_well_known,
     )
-
-
-def _id(*parts: str) -> str:
-    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]

@@ -30,16 +30,19 @@ from greenroom.config.addresses import (
 from greenroom.config.alert_entries import read_alerting
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
-from greenroom.config.health_check_entries import read_health_checks
+from greenroom.config.documents import (
+    foreign_form_notes,
+    read_health_checks,
+    read_lists,
+    read_rooms,
+    read_status_pages,
+    unknown_keys,
+)
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.notification_entries import mail_notes, read_sending
 from greenroom.config.oidc_entries import read_oidc
-from greenroom.config.records import unknown_keys
-from greenroom.config.room_entries import foreign_form_notes, read_rooms
-from greenroom.config.rule_entries import read_lists
+from greenroom.config.page_files import read_text
 from greenroom.config.shared import read_shared
-from greenroom.config.status_page_entries import read_status_pages
-from greenroom.config.template_entries import read_text
 from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin

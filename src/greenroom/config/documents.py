@@ -1,0 +1,450 @@
+"""Reads rooms, events, rules, lists, health checks and status pages of a configuration file by the
+schemas of the API.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from greenroom.config.addresses import address_of, address_problems
+from greenroom.config.page_files import read_template, with_logo
+from greenroom.config.toml_lines import step
+from greenroom.configuration.events import EVENT, in_ms, value_problems
+from greenroom.configuration.rooms import ROOM, routes_of
+from greenroom.errors import InvalidConfig, Problem
+from greenroom.health.checks import HEALTH_CHECK
+from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, schedule_problems
+from greenroom.model.fields import (
+    NAME_WORDS,
+    Unique,
+    field_problems,
+    spec,
+    specs,
+    unknown_field,
+    wrong_fields,
+)
+from greenroom.model.health_check import (
+    CHECKS_MAX,
+    HealthCheck,
+    effective,
+    health_check_problems,
+)
+from greenroom.model.room import Room, limits_apart, room_problems
+from greenroom.model.rule import (
+    RULES_MAX,
+    Rule,
+    RuleList,
+    list_field_problems,
+    rule_field_problems,
+)
+from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
+from greenroom.request.cookie_scope import cookie_scope, crosses_sites, scope_clashes
+from greenroom.request.routing import Coverage, belongs_to, unreachable
+from greenroom.rules import NO_LISTS, ListMembership, compile_lists, rule_problems
+from greenroom.settings.process import Address
+from greenroom.status_page.pages import PAGE
+from greenroom.web.api_schema import ApiSchema, not_said
+from greenroom.web.api_shapes import Several
+
+
+def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
+    names = list(known)
+    return [unknown_field(step(pointer, key), key, names) for key in raw if key not in names]
+
+
+def file_id(*parts: object) -> str:
+    """Depends on these only, so tickets, draws and histories survive restarts and reordering."""
+    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+def tables(
+    raw: Any, pointer: str, most: int, problems: list[Problem]
+) -> list[tuple[str, dict[str, Any]]]:
+    """(pointer, table) of each entry; none, and a problem, when it is no list of at most `most`."""
+    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
+        name = re.sub(r"\[\d+\]", "", pointer)
+        problems.append(Problem(pointer, f"must be written as [[{name}]] tables"))
+        return []
+    if len(raw) > most:
+        problems.append(Problem(pointer, f"must be at most {most} entries, not {len(raw)}"))
+        return []
+    return [(step(pointer, index), entry) for index, entry in enumerate(raw)]
+
+
+def read_document(
+    form: ApiSchema,
+    raw: Mapping[str, Any],
+    pointer: str,
+    problems_of: Callable[[dict[str, Any]], list[Problem]],
+    beside: Sequence[str] = (),
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The values of a table that the API has too, read by its schema, and everything wrong with
+    them. `beside`: keys that are not fields.
+    """
+    problems: list[Problem] = []
+    unknown: list[Problem] = []
+    values = form.read_table(raw, beside, problems, unknown)
+    problems += not_said(problems, problems_of(values))
+    return values, [
+        *(Problem(step(pointer, found.pointer), found.reason) for found in unknown),
+        *(Problem(f"{pointer}.{found.pointer}", found.reason) for found in problems),
+    ]
+
+
+ID_PATTERN = r"[A-Za-z0-9_-]+"
+ROOMS_MAX = LISTS_MAX = 1_000
+"""Keeps a broken generated file from exhausting the memory."""
+
+RULE = ApiSchema.of(Rule)
+LIST = ApiSchema.of(RuleList, shapes={"items": Several()})
+
+
+def read_lists(
+    raw: Any, problems: list[Problem]
+) -> tuple[tuple[RuleList, ...], dict[str, ListMembership]]:
+    """The lists, and what rules may be checked against, where bad lists are empty."""
+    known: dict[str, ListMembership] = {}
+    lists: list[RuleList] = []
+    names = Unique("list")
+    for at, entry in tables(raw, "lists", LISTS_MAX, problems):
+        values, wrong = read_document(LIST, entry, at, list_field_problems, ("id",))
+        problems += wrong
+        if wrong:
+            continue
+        found = RuleList(id=file_id("list", values["name"]), **values)
+        if twice := names.problems(step(at, "name"), found.name):
+            problems += twice
+            continue
+        try:
+            known |= compile_lists([found])
+            lists.append(found)
+        except InvalidConfig as invalid:
+            problems += [
+                Problem(f"{at}{problem.pointer.removeprefix('lists[0]')}", problem.reason)
+                for problem in invalid.problems
+            ]
+            known |= compile_lists([RuleList(name=found.name, kind=found.kind)])
+    return tuple(lists), known
+
+
+def read_rules(
+    raw: Any,
+    pointer: str,
+    room_id: str,
+    lists: Mapping[str, ListMembership],
+    text_line: Callable[[str], int],
+    problems: list[Problem],
+) -> tuple[Rule, ...]:
+    """Problems of an expression have a caret, and the line of the fault."""
+    rules: list[Rule] = []
+    for index, (at, entry) in enumerate(tables(raw, pointer, RULES_MAX, problems)):
+        values, found = read_document(RULE, entry, at, rule_field_problems)
+        expression = step(at, "expression")
+        if isinstance(values.get("expression"), str) and not any(
+            problem.pointer == expression for problem in found
+        ):
+            first = text_line(expression)
+            found += [
+                Problem(expression, problem.reason, first + problem.line - 1 if first else 0)
+                for problem in rule_problems(values["expression"], expression, lists)
+            ]
+        problems += found
+        if not found:
+            rules.append(Rule(id=file_id(room_id, index, values["expression"]), **values))
+    return tuple(rules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventExtra:
+    """Keys of an event in a file that are not its fields."""
+
+    custom_page_file: str = spec(
+        "file with the Mustache template during the event, instead of custom_page_html",
+        "",
+        low=1,
+        high=4096,
+    )
+
+
+def read_events(
+    raw: Any,
+    pointer: str,
+    room_id: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
+    problems: list[Problem],
+) -> tuple[Event, ...]:
+    """Adds what is wrong to `problems`."""
+    events = []
+    entries = tables(raw, pointer, EVENTS_PER_ROOM, problems)
+    for at, entry in entries:
+        values, found = _event_values(entry, at, folder, files, text_line)
+        problems += found
+        if not found:
+            events.append(Event(id=file_id(room_id, values["name"]), **values))
+    if len(events) == len(entries):
+        problems += schedule_problems(events, pointer)
+    return tuple(events)
+
+
+def _event_values(
+    raw: dict[str, Any],
+    pointer: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
+) -> tuple[dict[str, Any], list[Problem]]:
+    extra = {name: raw[name] for name in specs(EventExtra) if name in raw}
+    problems = field_problems(EventExtra, extra, f"{pointer}.")
+    written = {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in raw.items()
+    }
+    values, found = read_document(EVENT, written, pointer, value_problems, tuple(specs(EventExtra)))
+    problems += found + read_template(raw, values, pointer, folder, files, text_line)
+    return in_ms(values), problems
+
+
+RULES_KEY, EVENTS_KEY = "rules", "events"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """Keys of a room in a file that are not its fields."""
+
+    custom_page_file: str = spec(
+        "file with the Mustache template, instead of custom_page_html; relative to the directory of"
+        " the configuration file",
+        "",
+        low=1,
+        high=4096,
+    )
+    id: str = spec(
+        "stable identifier that tickets are bound to; default: derived from the name",
+        "",
+        low=1,
+        high=64,
+        pattern=ID_PATTERN,
+        pattern_words=NAME_WORDS,
+    )
+
+
+@dataclass(slots=True)
+class RoomsRead:
+    """The good rooms, their events and rules by id, the template files, and every problem."""
+
+    rooms: list[Room] = field(default_factory=list)
+    events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def room_id(name: str) -> str:
+    return file_id(name)
+
+
+def read_rooms(
+    raw: Any,
+    folder: Path,
+    text_line: Callable[[str], int],
+    lists: Mapping[str, ListMembership] = NO_LISTS,
+) -> RoomsRead:
+    """`text_line` returns the line on which a string value's text begins (0: unknown); `lists`:
+    what rules may name.
+    """
+    read = RoomsRead()
+    names, ids = Unique("waiting room"), Unique("waiting room with the id")
+    covered: Coverage[str] = Coverage()
+    entries = tables(raw, "rooms", ROOMS_MAX, read.problems)
+    for pointer, entry in entries:
+        fields_of_room = {
+            key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)
+        }
+        values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
+        wrong = wrong_fields(problems, f"{pointer}.")
+        named = str(values.get("id") or room_id(str(values.get("name"))))
+        if not wrong & {"name", "id"}:
+            problems += names.problems(step(pointer, "name"), values["name"]) or ids.problems(
+                step(pointer, "id"), named
+            )
+        problems += _route_problems(covered, values, wrong, pointer)
+        read.problems += problems
+        rules = read_rules(
+            entry.get(RULES_KEY, []),
+            step(pointer, RULES_KEY),
+            named,
+            lists,
+            text_line,
+            read.problems,
+        )
+        events = read_events(
+            entry.get(EVENTS_KEY, []),
+            step(pointer, EVENTS_KEY),
+            named,
+            folder,
+            read.files,
+            text_line,
+            read.problems,
+        )
+        if values.get("line_table") is True:
+            read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
+        if not problems:
+            read.rooms.append(Room(**{"id": named, **values}))
+            read.events[named] = events
+            read.rules[named] = rules
+    if len(read.rooms) == len(entries):
+        read.problems += scope_clashes(read.rooms)
+        read.notes += [
+            f"room {room.name}: {note}"
+            for room in read.rooms
+            for note in (*_cookie_notes(room), *_limit_notes(room))
+        ]
+    return read
+
+
+def _limit_notes(room: Room) -> list[str]:
+    reason = limits_apart(room.total_active_users, room.new_users_per_minute)
+    return [f"{reason}; the API refuses such a room"] if reason else []
+
+
+def _room_values(
+    raw: dict[str, Any],
+    pointer: str,
+    folder: Path,
+    files: list[Path],
+    text_line: Callable[[str], int],
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Values for Room(...), when there are no problems."""
+    extra = {name: raw[name] for name in specs(Extra) if name in raw}
+    problems = field_problems(Extra, extra, f"{pointer}.")
+    if isinstance(raw.get("branding"), dict):
+        at = step(pointer, "branding")
+        raw = {**raw, "branding": with_logo(raw["branding"], at, folder, files, problems)}
+    values, found = read_document(
+        ROOM,
+        raw,
+        pointer,
+        lambda room: room_problems(room) + unreachable(room),
+        tuple(specs(Extra)),
+    )
+    problems += found + read_template(raw, values, pointer, folder, files, text_line)
+    return values | ({"id": raw["id"]} if "id" in raw else {}), problems
+
+
+def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
+    """Rooms whose tickets browsers omit from forms that another site sends. `https`: visitors use
+    HTTPS, as far as is known.
+    """
+    lax = [room.name for room in rooms if not crosses_sites(room, https)]
+    if not lax:
+        return []
+    why = (
+        "cookie_attributes says so"
+        if https
+        else "no TLS, trusted_proxies or always_use_https is set"
+    )
+    named = f"{', '.join(lax[:3])}{' and more' if len(lax) > 3 else ''}"
+    return [
+        f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on"
+        " another site (POST) comes without ticket"
+    ]
+
+
+def _cookie_notes(room: Room) -> list[str]:
+    problem = cookie_scope(room.routes, room.case_insensitive_paths).problem
+    return [problem.reason] if problem else []
+
+
+def _route_problems(
+    covered: Coverage[str], values: Mapping[str, Any], wrong: set[str], pointer: str
+) -> list[Problem]:
+    """Every host and path belongs to one room."""
+    own = f"waiting room {values.get('name')}"
+    any_case = values.get("case_insensitive_paths") is True
+    return [
+        Problem(
+            f"{pointer}.{at}",
+            belongs_to(route, "another route of this room" if owner == own else owner),
+        )
+        for at, route in routes_of(values, wrong)
+        if (owner := covered.claim(own, route, any_case))
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheckExtra:
+    """Keys of a check in a file that are not its fields."""
+
+    id: str = spec(
+        "stable identifier that its history is kept under; default: made from the name",
+        "",
+        low=1,
+        high=64,
+        pattern=ID_PATTERN,
+        pattern_words=NAME_WORDS,
+    )
+
+
+def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, ...]:
+    """Adds what is wrong to `problems`."""
+    checks: list[HealthCheck] = []
+    names, ids = Unique("health check"), Unique("health check with the id")
+    for at, entry in tables(raw, "health_checks", CHECKS_MAX, problems):
+        found, values = _check_values(entry, at)
+        wrong = wrong_fields(found, f"{at}.")
+        if not wrong & {"name", "id"}:
+            values = {"id": file_id("health check", values["name"]), **values}
+            found += names.problems(step(at, "name"), values["name"]) or ids.problems(
+                step(at, "id"), values["id"]
+            )
+        problems += found
+        if not found:
+            checks.append(HealthCheck(**values))
+    return tuple(checks)
+
+
+def _check_values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[str, Any]]:
+    extra = {name: raw[name] for name in specs(HealthCheckExtra) if name in raw}
+    values, found = read_document(
+        HEALTH_CHECK,
+        raw,
+        pointer,
+        lambda check: health_check_problems(effective(check)),
+        tuple(specs(HealthCheckExtra)),
+    )
+    return field_problems(HealthCheckExtra, extra, f"{pointer}.") + found, effective(values) | extra
+
+
+def read_status_pages(
+    listen: str, raw: Any, problems: list[Problem]
+) -> tuple[Address | None, tuple[StatusPage, ...]]:
+    """(address or None, pages)."""
+    address = None
+    if listen:
+        problems += address_problems("status_listen", listen)
+        address = address_of(listen)
+    if raw and not listen:
+        problems.append(
+            Problem(
+                "status_listen",
+                "is required for [[status_pages]]: the address where they are served",
+            )
+        )
+    pages: list[StatusPage] = []
+    places = Unique("status page")
+    for at, entry in tables(raw, "status_pages", PAGES_MAX, problems):
+        values, found = read_document(PAGE, entry, at, page_problems)
+        problems += found
+        if found:
+            continue
+        page = StatusPage(id=file_id("status page", values["host"] + values["path"]), **values)
+        problems += places.problems(step(at, "path"), page.where)
+        pages.append(page)
+    return address, tuple(pages)

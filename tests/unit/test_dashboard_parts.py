@@ -65,7 +65,7 @@ def test_a_room_is_told_by_what_matters_most(
     found: RoomState | None, settings: dict, word: str
 ) -> None:
     entry = Entry(room("r1", **settings), "z1", 0, 0, 1)
-    assert room_live(KNOWN, entry, found, 0).word == word
+    assert room_live(KNOWN.changed(2, [entry]), entry, found, 0).word == word
 
 
 def test_rooms_of_a_paused_zone_are_suspended() -> None:

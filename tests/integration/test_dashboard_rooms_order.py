@@ -5,7 +5,7 @@ between two refreshes.
 import re
 
 import pytest
-from config_material import room
+from config_material import HOUR_MS, event, room, rules
 from dashboard_rig import DashboardRig
 
 from greenroom.admission.schedule import Effective
@@ -117,3 +117,19 @@ def test_a_wait_that_is_not_known_counts_as_what_the_line_needs_at_least(
         },
     )
     assert next(name for name in order(dashboard) if name in ("a-quiet", "short-line")) == first
+
+
+def test_a_row_names_its_event_with_the_time_and_its_bypass_rules(dashboard: DashboardRig) -> None:
+    now_ms = dashboard.clock.at_ms
+    on, later = ("on", -HOUR_MS), ("later", HOUR_MS)
+    for name, from_ms in (on, later):
+        dashboard.put((room(name, host=f"{name}.z2.example"), "z2"))
+        dashboard.put((event(f"e-{name}", now_ms + from_ms, name=f"sale-{name}"), name))
+    dashboard.put((rules("on", "ssl"), "on"))
+    text = dashboard.person("viewer", "z2").get("/rooms").text
+    assert re.search(r"sale-on</a> ends <time", text) is None  # over at this moment
+    dashboard.put((event("e-on", now_ms - HOUR_MS // 2, name="sale-on"), "on"))
+    text = dashboard.person("viewer", "z2").get("/rooms").text
+    assert re.search(r"sale-on</a> ends <time", text)
+    assert re.search(r"sale-later</a> opens <time", text)
+    assert ">1 bypass rule<" in text

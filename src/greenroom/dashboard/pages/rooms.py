@@ -15,6 +15,7 @@ from greenroom.dashboard.room_live import room_live, urgency, wait_words
 from greenroom.decision.room_view import ROOM_STATES, RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
+from greenroom.model.event import Event
 from greenroom.model.fields import form_fields, written
 from greenroom.model.room import Room
 from greenroom.model.route import Route
@@ -64,6 +65,10 @@ class RoomTableRow(NamedTuple):
     entry: Entry[Room]
     zone: Zone
     live: RoomView
+    coming: Event | None = None
+    """The next event, while none is on."""
+    rules: int = 0
+    """Bypass rules that are on."""
 
 
 def table(page: PageRequest) -> Response:
@@ -98,16 +103,20 @@ def table(page: PageRequest) -> Response:
 
 
 def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
-    now_ms = page.now_ms
     return [
-        RoomTableRow(
-            entry,
-            page.known.zones[entry.parent].record,
-            room_live(page.known, entry, room_state(page, entry.id), now_ms),
-        )
+        _row(page, entry)
         for entry in page.person.rooms(page.known)
         if not zone_id or entry.parent == zone_id
     ]
+
+
+def _row(page: PageRequest, entry: Entry[Room]) -> RoomTableRow:
+    known, now_ms = page.known, page.now_ms
+    live = room_live(known, entry, room_state(page, entry.id), now_ms)
+    coming = None if live.now.event else rooms.next_event(known, entry.id, now_ms)
+    bypass = known.rules.get(entry.id)
+    rules = sum(rule.enabled for rule in bypass.record.rules) if bypass else 0
+    return RoomTableRow(entry, known.zones[entry.parent].record, live, coming, rules)
 
 
 def _fits(row: RoomTableRow, text: str, state: str) -> bool:

@@ -4,8 +4,8 @@ unused while visitors waited, and visitors sent back to the line.
     python bench/fence.py                      all faults, T 180, 300 and 600 seconds and never
     python bench/fence.py dead --seed 2        these
 
-The crowd of the trace `outage`. Each cell is a run of half an hour in virtual time, and takes about
-half a minute of a processor.
+A room for 400 in 20 data centers; a fifth more visitors come than it can take. A quarter of the data
+centers are cut off, two die.
 """
 
 import argparse
@@ -13,18 +13,20 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from random import Random
 
+from greenroom.simulator.arrivals import arrivals, shares
 from greenroom.simulator.report import report
-from greenroom.simulator.scenario import Fault
-from greenroom.simulator.traces import CENTERS, TRACES
+from greenroom.simulator.scenario import Fault, Scenario
+from greenroom.simulator.traces import CENTERS, level, room
 from greenroom.simulator.world import World
 
+TOTAL = 400
 QUARTER = tuple(range(0, CENTERS, 4))
 FAULTS = {
-    "coordinator-180": Fault("coordinator down", 400, 580),
-    "coordinator-360": Fault("coordinator down", 400, 760),
-    "partition-400": Fault("partition", 400, 800, QUARTER),
-    "dead": Fault("outage", 400, 1800, QUARTER[:2]),
-    "dead-removed": Fault("removed", 400, 1800, QUARTER[:2]),
+    "coordinator-180": Fault("coordinator down", 300, 480),
+    "coordinator-360": Fault("coordinator down", 300, 660),
+    "partition-400": Fault("partition", 300, 700, QUARTER),
+    "dead": Fault("outage", 300, 1000, QUARTER[:2]),
+    "dead-removed": Fault("removed", 300, 1000, QUARTER[:2]),
 }
 """`dead-removed`: an operator takes two dead data centers off the list as soon as they die."""
 FENCES_S = (180, 300, 600, 0)
@@ -37,7 +39,12 @@ def cost(name: str, seed: int, fence_s: int) -> str:
     def streams(name: str) -> Random:
         return Random(f"{seed}/{name}")
 
-    scenario = replace(TRACES["outage"](streams), fence_s=fence_s, faults=(FAULTS[name],))
+    draw = streams("trace")
+    part = shares(draw, CENTERS)
+    per_s = TOTAL / 120
+    found = arrivals(draw, 900, lambda second: level(part, per_s * (1.2 if second > 150 else 0.7)))
+    scenario = Scenario(name, room(TOTAL, TOTAL), CENTERS, found, 1_000)
+    scenario = replace(scenario, fence_s=fence_s, faults=(FAULTS[name],))
     world = World(scenario, streams)
     world.run()
     found = report(world)

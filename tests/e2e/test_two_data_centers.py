@@ -30,7 +30,7 @@ async def stopped_in_order(world: World) -> None:
     """The last process of a data center says the farewell, and others have its units one session
     later.
 
-    Without the farewell the units are free after the fence: 180 s, and one session more.
+    Without the farewell the units are free after the fence: 600 s, and one session more.
     """
     (first, last), (there, _) = world.of("dc0"), world.of("dc1")
     entered = await Visitor(world, 1).enters(first, 60)

@@ -122,7 +122,7 @@ class Server:
         "without contact with the coordinator for so long a data center stops admitting visitors"
         " and renewing sessions, and the others get its capacity when its last session must have"
         " ended; 0: never, an operator takes a dead data center off the list",
-        180,
+        600,
         unit="seconds",
         low=0,
         high=86_400,

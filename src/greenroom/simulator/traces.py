@@ -13,7 +13,7 @@ from greenroom.simulator.scenario import Behaviour, Fault, NetworkProfile, Scena
 CENTERS = 20
 L, N = 2_000, 1_200
 VISIT_S = 60.0
-FENCE_S = 180
+FENCE_S = 180  # shorter than the default, so that it takes part in the traces
 PER_S = min(N / 60, L / (VISIT_S + 60))
 """A visit of a minute, and the session of a minute after it."""
 

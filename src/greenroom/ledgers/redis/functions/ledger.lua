@@ -401,7 +401,6 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
     call('ZREM', k.line, old)
     call('ZREM', k.due, old)
     if state.kept == old then state.kept = new end
-    if state.drawn > 0 and call('SREM', k.drawn, old) == 1 then call('SADD', k.drawn, new) end
   end
   spend_id(old, now)
   return held(UNTOLD, now, 0, 0, 0, nil)

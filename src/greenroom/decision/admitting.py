@@ -6,7 +6,6 @@ from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.render import let_in_update
-from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
@@ -76,7 +75,16 @@ class Admitting:
         known = self._given.get(ticket.id)
         if known is not None and known[0] == terms:
             return known[1]
-        content, sealed = self._sealed(asked, ticket, outcome, home, known)
+        refresh_ms = outcome.refresh_ms // 1000 * 1000  # or each part of a page had its own ticket
+        accepted_ms, renewed_ms = ticket.accepted_ms or now_ms, outcome.renewed_ms or now_ms
+        renewed = Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, refresh_ms, home)
+        content = (renewed, key, room.id)
+        if ticket == renewed and found and found[0][1]:
+            sealed = found[0][1]  # unchanged since the visitor got it, at most q ago
+        elif known is not None and known[2] == content:
+            sealed = known[3]
+        else:
+            sealed = self._sealer.seal(renewed, room.id)
         lasts_s = (
             room.session_ms if room.renews else outcome.renewed_ms + room.session_ms - now_ms
         ) // 1000
@@ -89,34 +97,12 @@ class Admitting:
         if found:
             if len(self._given) >= SESSIONS_REMEMBERED:
                 self._given.clear()
-            given = terms if _lasts(room, outcome, update) else ()
+            # Else the verdict depends on more than its terms.
+            lasts = outcome.renewed_ms and room.renews and room.passes is None
+            by_origin = update and room.page.cors_origins
+            given = terms if lasts and not by_origin else ()
             self._given[ticket.id] = (given, verdict, content, sealed)
         return verdict
-
-    def _sealed(
-        self, asked: Inquiry, ticket: Ticket, outcome: Outcome, home: bytes, known: _Given | None
-    ) -> tuple[tuple[Ticket, object, bytes], bytes]:
-        room, found, now_ms = asked.room, asked.found, asked.now_ms
-        renewed = Ticket(
-            ticket.id,
-            ticket.key,
-            ticket.accepted_ms or now_ms,
-            outcome.renewed_ms or now_ms,
-            outcome.refresh_ms // 1000 * 1000,  # or each part of a page had its own ticket
-            home,
-        )
-        content = (renewed, self._sealer.ring.current, room.id)
-        if ticket == renewed and found and found[0][1]:
-            return content, found[0][1]  # unchanged since the visitor got it, at most q ago
-        if known is not None and known[2] == content:
-            return content, known[3]
-        return content, self._sealer.seal(renewed, room.id)
-
-
-def _lasts(room: CompiledRoom, outcome: Outcome, update: bool) -> bool:
-    """Whether the verdict depends on nothing but its terms."""
-    by_origin = update and bool(room.page.cors_origins)
-    return bool(outcome.renewed_ms) and room.renews and room.passes is None and not by_origin
 
 
 def _forward(

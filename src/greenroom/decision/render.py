@@ -5,7 +5,6 @@ from functools import lru_cache
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Held
 from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
@@ -82,17 +81,9 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     taken for the real thing. `body`: of a form that may be kept, None where it was not read to its
     end.
     """
-    answer = _rendered(hold, arrival, body)
-    if cors and hold.page.cors_origins:
-        answer = with_cors(answer, hold.page.cors_origins, arrival)
-    if hold.applied:
-        applied = answer.headers.plus((b"Preference-Applied", hold.applied))
-        return replace(answer, headers=applied)
-    return answer
-
-
-def _rendered(hold: Hold, arrival: Arrival, body: bytes | None) -> Answer:
     held, page = hold.held, hold.page
+    if hold.applied or (cors and page.cors_origins):
+        return _with_headers(hold, arrival, body, cors)
     header = arrival.header if arrival.facts is None else arrival.facts.get
     if page.follows:
         page = page.speaking(header(b"accept-language"))
@@ -104,7 +95,11 @@ def _rendered(hold: Hold, arrival: Arrival, body: bytes | None) -> Answer:
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
-    status = _status(hold, arrival, signs, in_json)
+    status = hold.status
+    if not hold.uniform and (
+        signs.crawler or (not (in_json or signs.document) and is_data(arrival))
+    ):
+        status = 503  # a success would put the waiting page into the index
     if in_json:
         headers, shows = page.json_headers, page.json(held)
     elif arrival.method == "POST" and sent_by_form(arrival):
@@ -117,13 +112,13 @@ def _rendered(hold: Hold, arrival: Arrival, body: bytes | None) -> Answer:
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
 
 
-def _status(hold: Hold, arrival: Arrival, signs: HeaderSigns, in_json: bool) -> int:
-    if hold.uniform:
-        return hold.status
-    if signs.crawler:  # a success would put the waiting page into the index
-        return 503
-    is_page = in_json or signs.document
-    return hold.status if is_page or not is_data(arrival) else 503
+def _with_headers(hold: Hold, arrival: Arrival, body: bytes | None, cors: bool) -> Answer:
+    answer = render(replace(hold, applied=b""), arrival, body, cors=False)
+    if cors and hold.page.cors_origins:
+        answer = with_cors(answer, hold.page.cors_origins, arrival)
+    if not hold.applied:
+        return answer
+    return replace(answer, headers=answer.headers.plus((b"Preference-Applied", hold.applied)))
 
 
 def _after_form(

@@ -12,6 +12,7 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, taken
 from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
+from greenroom.request.cookie_scope import must_differ
 from greenroom.web.api_schema import (
     EXTENSION,
     ApiSchema,
@@ -304,7 +305,7 @@ def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
         ]
         clash = None if covered else claims.with_cookie(room, zone)
         if clash:
-            covered = [f"cookie_suffix must differ from that of another waiting room: {clash[1]}"]
+            covered = [f"cookie_suffix {must_differ('another waiting room', clash[1])}"]
         faults += [
             ApiFault(
                 Code.COOKIES_CLASH if clash else Code.COVERED,

@@ -3,6 +3,7 @@ and exits as scripts expect.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -179,6 +180,21 @@ def test_check_takes_a_file_without_an_origin_for_one_of_decide(tmp_path: Path) 
     )
     assert "  covers / on every host" in lines
     assert not any(line.startswith("visitors") for line in lines)
+
+
+def test_check_names_rooms_that_cover_nothing_below_the_root_path(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    paths = {"cart": "/cart", "all": "/", "own": "/app/cart", "itself": "/app", "near": "/apple"}
+    file.write_text(
+        "".join(
+            f'[[rooms]]\nname = "{name}"\nhost = "{name}.example"\npath = "{path}"\n'
+            "total_active_users = 1\nnew_users_per_minute = 1\n"
+            for name, path in paths.items()
+        )
+    )
+    said = run("check", "--no-origin", "--root-path", "/app/", str(file)).output
+    assert re.findall(r"note: room (\w+): covers nothing below", said) == ["cart", "near"]
+    assert "covers nothing below" not in run("check", "--no-origin", str(file)).output
 
 
 def test_check_wants_an_origin_unless_the_file_or_an_option_says_what_it_is_for(

@@ -42,7 +42,7 @@ from greenroom.cli.serving_options import (
     WorkerOption,
     WorkersOption,
 )
-from greenroom.cli.show import complain, complain_of, say, show_config
+from greenroom.cli.show import complain, complain_of, rooms_outside, say, show_config
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
@@ -346,6 +346,17 @@ def check(
             ),
         ),
     ] = False,
+    root_path: Annotated[
+        str,
+        typer.Option(
+            "--root-path",
+            metavar="PATH",
+            help=(
+                "The Python application is mounted there (root_path, SCRIPT_NAME): name the rooms"
+                " that cover nothing below it."
+            ),
+        ),
+    ] = "",
 ) -> None:
     """Check a configuration file: report every problem, or show what it configures.
 
@@ -361,6 +372,10 @@ def check(
     say(f"{file} is valid. It configures:")
     say()
     show_config(config)
+    for name in rooms_outside(config.rooms, root_path):
+        say(
+            f"note: room {name}: covers nothing below {root_path}, and so never holds a visitor there"
+        )
 
 
 def demo(

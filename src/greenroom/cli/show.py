@@ -78,6 +78,17 @@ def complain_of(problems: Iterable[Problem], file: str = "") -> None:
             complain(line)
 
 
+def rooms_outside(rooms: Iterable[Room], root_path: str) -> list[str]:
+    """Names of rooms without a path at, below or above this one."""
+    root = root_path.rstrip("/") + "/"
+
+    def meets(path: str) -> bool:
+        path = path.rstrip("/") + "/"
+        return path.startswith(root) or root.startswith(path)
+
+    return [room.name for room in rooms if not any(meets(route.path) for route in room.routes)]
+
+
 def show_config(config: Config) -> None:
     """What this configuration does."""
     forwards = config.origin or config.origins or not config.rooms

@@ -238,7 +238,7 @@ def test_a_room_of_the_file_is_shown_on_every_tab_and_changed_on_none(
         )
 
     monkeypatch.setattr(dashboard.store, "read", with_file)
-    for tab in ("", "/edit", "/page", "/rules", "/live"):
+    for tab in ("", "/edit", "/page", "/rules"):
         text = dashboard.person("operator").get(f"/zones/z1/rooms/r1{tab}").text
         assert "configuration file" in text, tab
         assert not re.search(r'class="btn btn-primary"[^>]*>(Review|Save)', text), tab

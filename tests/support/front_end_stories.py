@@ -155,6 +155,13 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.LEFT, PAGE, "POST", "/?greenroom=leave"),
         Step(Decided.NOT_HERE, PAGE, "POST", "/?greenroom=leave"),
     ],
+    "links that move no place": [
+        Step(Decided.ADMITTED),
+        Step(Decided.MOVE, target="/?greenroom=move.forged", visitor="b"),
+        Step(Decided.MOVE, PAGE, "POST", "/?greenroom=move.forged", visitor="b"),
+        Step(Decided.MOVE, target="/?greenroom=move", visitor="b"),
+        Step(Decided.ACTIVE),
+    ],
     "a host that is not for this site": [
         Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)
     ],

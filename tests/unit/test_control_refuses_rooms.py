@@ -309,6 +309,10 @@ def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> 
             {"name": "a.example.com", "greenroom": {"trusted_proxies": ["10.0.0.0/8", "x"]}},
             invalid("/greenroom/trusted_proxies/1"),
         ),
+        (
+            {"name": "a.example.com", "greenroom": {"trusted_proxies": [{}]}},
+            invalid("/greenroom/trusted_proxies/0"),
+        ),
         ({"name": "a.example.com", "origin": "http://127.0.0.1"}, [("UNKNOWN_FIELD", "/origin")]),
     ],
     ids=str,

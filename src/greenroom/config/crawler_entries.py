@@ -24,8 +24,8 @@ def read_crawlers(
         crawler = read_nested(Crawler, at, entry, problems)
         if crawler is None:
             continue
+        problems += names.problems(step(at, "name"), crawler.name)
         found = _text_problems(crawler, at)
-        found += names.problems(step(at, "name"), crawler.name)
         if not (crawler.domains or crawler.ranges or crawler.ranges_file):
             found.append(
                 Problem(

@@ -259,7 +259,8 @@ def _checked(
     if isinstance(origin, str) and origin:
         faults += faults_of(origin_problems(f"{EXTENSION}.origin", origin))
     before = known.zones[zone_id].record.trusted_proxies if zone_id in known.zones else ()
-    trusted = values.get("trusted_proxies") or ()
+    given = values.get("trusted_proxies")
+    trusted = [each for each in given if isinstance(each, str)] if isinstance(given, tuple) else []
     if not set(trusted) <= set(before) and is_wide(trusted):
         faults.append(
             ApiFault(

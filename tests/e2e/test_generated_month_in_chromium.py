@@ -66,9 +66,7 @@ def test_every_chart_has_something_to_show_and_a_label(at: DashboardBrowser, que
             expect(chart.locator("svg").first).to_be_visible()
         expect(chart.locator("h2")).to_contain_text(LABEL)
     if "compare" in query:
-        expect(page.locator(".chart-legend", has_text="a week earlier").first).to_contain_text(
-            LABEL
-        )
+        expect(page.locator(".chart-legend", has_text="Previous week").first).to_contain_text(LABEL)
     assert at.complaints == []
 
 

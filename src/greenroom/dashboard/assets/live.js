@@ -158,10 +158,7 @@ open();
 // -- keys and the large view ----------------------------------------------------------------------------------------------------
 
 const large = document.getElementById("live-large");
-const hint = document.querySelector(".live-keys");
 large.hidden = false;
-if (hint) hint.hidden = false;
-for (const key of document.querySelectorAll(".live-key")) key.hidden = false;
 
 function enlarge() {
   const on = document.body.classList.toggle("live-is-large");

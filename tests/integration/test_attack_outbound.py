@@ -30,7 +30,6 @@ from greenroom.outbound import (
     RequestLimits,
     exchange,
     fetch_picture,
-    picture,
     policy,
 )
 
@@ -110,7 +109,7 @@ def patience(hurry: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def limited(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     monkeypatch.setattr(sys.modules[__name__], "LIMIT_S", seconds)
     monkeypatch.setattr(delivery, "LIMITS", replace(delivery.LIMITS, total_s=seconds))
-    monkeypatch.setattr(picture, "TOTAL_S", seconds)
+    monkeypatch.setattr(sys.modules["greenroom.outbound.exchange"], "PICTURE_S", seconds)
 
 
 class Counting:

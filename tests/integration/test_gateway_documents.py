@@ -63,7 +63,7 @@ def test_an_origin_that_refuses_or_breaks_off_has_failed(rig, run, refusing_port
 def test_the_time_counts_from_the_line_for_a_connection_on(rig, run) -> None:
     async def story() -> None:
         async def slow(_: object, writer: asyncio.StreamWriter) -> None:
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(0.15)  # the answer is slow
             writer.write(says(200))
 
         rig.decisions.decide = lambda _: INSIDE

@@ -25,7 +25,7 @@ from small_worlds import (
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.pace import Pace
-from greenroom.admission.lease import Lease
+from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger_time import LedgerTime
@@ -325,11 +325,12 @@ def paces_those_whom_passthrough_lets_pass(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken_in(**FIRST_LINE)
-def draws_no_visitor_for_freed_units(patch: pytest.MonkeyPatch) -> None:
-    def spendable(original: Any, self: Lease, now_ms: int) -> int:
-        return int(original(self, now_ms)) if self.permits else 0
+def gives_no_visitor_a_freed_unit_behind_a_cut(patch: pytest.MonkeyPatch) -> None:
+    def source(original: Any, *asked: Any, **more: Any) -> PermitSource | None:
+        found = original(*asked, **more)
+        return None if found is PermitSource.FREED else found
 
-    around(patch, Lease, "spendable", spendable)
+    around(patch, Lease, "source", source)
 
 
 @broken_in(**LOWERED)

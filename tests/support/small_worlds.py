@@ -59,29 +59,17 @@ def trials(**changes: Any) -> list[str]:
     )
 
 
-class Never(Random):
-    """Draws that let nothing happen."""
-
-    def random(self) -> float:
-        return 0.999
-
-
-def without_operators(seed: int) -> Callable[[str], Random]:
-    """Streams of a world in which operators do nothing and no fault takes minutes."""
-    return lambda name: (
-        Never() if name in ("operators", "long faults") else Random(f"{seed}/{name}")
-    )
-
-
 def moves_while_the_coordinator_loses_its_state() -> list[str]:
-    """World 209 with all that goes wrong there but an orderly stop, requests that cannot wait, long
-    faults and operators.
-    """
-    world = random_scenario(without_operators(209))
-    faults = tuple(
-        fault for fault in world.faults if fault.kind not in ("stop", "provisional flood")
+    """World 80 with room for five and many moves, where the state is lost twice."""
+    world = random_scenario(streams_of(80))
+    lost = (Fault("coordinator loss", 200, 202), Fault("coordinator loss", 300, 303))
+    world = replace(
+        world,
+        room=replace(world.room, total_active_users=5),
+        behaviour=replace(world.behaviour, moving=0.2),
+        faults=(*(fault for fault in world.faults if fault.kind != "stop"), *lost),
     )
-    return verdict(watched(replace(world, faults=faults), 209))
+    return verdict(watched(world, 80))
 
 
 GHOSTS = {

@@ -31,8 +31,10 @@ from greenroom.request.admissible import UPDATE_HEADER, prefers_json, shows_page
 CODE_MS = 600_000
 """How long a code is good."""
 
-MOVES_MAX = 16
-"""Moves that an old ticket is followed through."""
+MOVES_MAX = 4
+"""Moves that an old ticket is followed through: as many questions to the ledger for each stale one,
+so that it is cheap to ask with a cookie of yesterday.
+"""
 
 _ASSOCIATED = b"move "
 """No room id has a blank, so a code is no ticket and a ticket no code."""

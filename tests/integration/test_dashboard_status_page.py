@@ -105,14 +105,14 @@ def test_viewers_read_and_do_not_write(dashboard: DashboardRig) -> None:
 
 def test_each_page_of_the_settings_has_its_preview(dashboard: DashboardRig) -> None:
     visitor = dashboard.person("viewer")
-    assert "No status page is served yet" in visitor.get(STATUS).text
+    assert "No status page is public yet" in visitor.get(STATUS).text
     pages = (
         StatusPage(title="Shop", rooms=("r1",)),
         StatusPage(title="Blog", host="blog.example"),
     )
     dashboard.settings = SimpleNamespace(status_listen="127.0.0.1:1", status_pages=pages)
     text = visitor.get(STATUS).text
-    assert "No status page is served yet" not in text
+    assert "No status page is public yet" not in text
     assert "Blog (blog.example/)" in text
     assert "<h1>Shop</h1>" in visitor.get(f"{STATUS}/preview").text
     assert "<h1>Blog</h1>" in visitor.get(f"{STATUS}/preview?page=1").text

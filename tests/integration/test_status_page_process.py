@@ -157,8 +157,31 @@ def test_a_crowd_costs_one_look_in_ten_seconds(greenroom, origin, free_port) -> 
     assert len(stamps) <= 1 + (time.monotonic() - begun) // 10 + 1
 
 
-def test_without_the_setting_there_is_no_listener(greenroom, origin) -> None:
-    assert "status     http" not in greenroom.room(origin.url).output
+def test_a_page_of_the_store_is_public_at_its_own_address_without_a_restart(
+    greenroom, origin, free_port
+) -> None:
+    running = greenroom.room(origin.url)
+    assert "\nstatus     " not in running.output
+    port = free_port()
+    api = Api(running.control, create_token(greenroom.data, "status", "--scope", "edit"))
+    pages = f"/accounts/{ACCOUNT}/status_pages"
+    page = {"title": "Shop status", "rooms": ["*"], "listen": f"127.0.0.1:{port}"}
+    made = api.ask("POST", pages, page).result
+    running.wait_until_printed(f"status     http://127.0.0.1:{port}")
+    assert "Shop status" in get(port, "/")[2]
+    taken = {"path": "/taken", "listen": f"127.0.0.1:{running.control[1]}"}
+    api.ask("POST", pages, taken).result  # noqa: B018  fails if refused
+    running.wait_until_printed("status_page_not_served")
+    assert get(port, "/taken")[0] == 404
+    assert api.ask("DELETE", f"{pages}/{made['id']}").status == 200
+
+    def closed() -> bool:
+        try:
+            return get(port, "/")[0] == 0
+        except OSError:
+            return True
+
+    until(closed)
 
 
 def test_a_room_that_holds_every_new_visitor_is_not_called_open(

@@ -6,6 +6,7 @@ import pytest
 
 from greenroom.config.load import read_config
 from greenroom.errors import InvalidConfig
+from greenroom.model.status_page import listen_parts
 
 ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
 
@@ -30,6 +31,8 @@ def test_pages_with_their_addresses(tmp_path: Path) -> None:
         ("/", "status.example.com", ()),
     ]
     assert read("", tmp_path).status_listen is None
+    (own,) = read('[[status_pages]]\nlisten = "[::1]:8082"', tmp_path).status_pages
+    assert listen_parts(own.listen) == ("::1", 8082)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,10 @@ def test_pages_with_their_addresses(tmp_path: Path) -> None:
         ('status_listen = "nowhere"', "status_listen"),
         ('[[status_pages]]\ntitle = "a"', "status_listen"),
         ('status_listen = "127.0.0.1:0"\n[[status_pages]]\npath = "x"', "status_pages[0].path"),
+        *(
+            (f'[[status_pages]]\nlisten = "{listen}"', "status_pages[0].listen")
+            for listen in ("8082", "shop:8082", "127.0.0.1:80", "::1:8082", "1.2.3.4:99999")
+        ),
         (
             'status_listen = "127.0.0.1:0"\n[[status_pages]]\n[[status_pages]]',
             "status_pages[1].path",

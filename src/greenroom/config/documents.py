@@ -430,13 +430,6 @@ def read_status_pages(
     if listen:
         problems += address_problems("status_listen", listen)
         address = address_of(listen)
-    if raw and not listen:
-        problems.append(
-            Problem(
-                "status_listen",
-                "is required for [[status_pages]]: the address where they are served",
-            )
-        )
     pages: list[StatusPage] = []
     places = Unique("status page")
     for at, entry in tables(raw, "status_pages", PAGES_MAX, problems):
@@ -447,4 +440,12 @@ def read_status_pages(
         page = StatusPage(id=file_id("status page", values["host"] + values["path"]), **values)
         problems += places.problems(step(at, "path"), page.where)
         pages.append(page)
+    if not listen and any(not page.listen for page in pages):
+        problems.append(
+            Problem(
+                "status_listen",
+                "is required for [[status_pages]] without `listen`: the address where they are"
+                " served",
+            )
+        )
     return address, tuple(pages)

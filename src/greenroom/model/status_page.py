@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
@@ -11,6 +12,8 @@ PAGES_MAX = 100
 """Each is computed every ten seconds while it is viewed."""
 
 NAMES_MAX = 200
+LISTEN_PORT_MIN = 1024
+"""Lower ports are those of services of the machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,14 @@ class StatusPage:
         "names of the health checks on the page, `*` for all", (), high=NAMES_MAX, example=["*"]
     )
 
+    listen: str = spec(
+        "IP address and port where every process serves the page, and serves nothing else; empty:"
+        " on `status_listen`",
+        "",
+        example="0.0.0.0:8082",
+        high=60,
+    )
+
     @property
     def where(self) -> str:
         return f"{self.host}{self.path}"
@@ -58,8 +69,30 @@ class StatusPage:
             raise InvalidConfig(problems)
 
 
+def listen_parts(text: str) -> tuple[str, int] | None:
+    """IP address and port; None: `text` is no such pair."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and LISTEN_PORT_MIN <= int(port[:6]) <= 65_535):
+        return None
+    six = host.startswith("[") and host.endswith("]")
+    try:
+        address = ip_address(host[1:-1] if six else host)
+    except ValueError:
+        return None
+    return (str(address), int(port)) if six == (address.version == 6) else None
+
+
 def page_problems(values: Mapping[str, Any]) -> list[Problem]:
     problems = field_problems(StatusPage, values)
+    listen = values.get("listen", "")
+    if isinstance(listen, str) and listen and len(listen) <= 60 and listen_parts(listen) is None:
+        problems.append(
+            Problem(
+                "listen",
+                "must be an IP address and a port from 1024 to 65535, such as 0.0.0.0:8082 or"
+                f" [::]:8082, not {listen!r}",
+            )
+        )
     return problems + [
         one
         for name in ("rooms", "health_checks")

@@ -77,7 +77,7 @@ from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announc
 from greenroom.runtime.published_listeners import PublishedListeners
 from greenroom.runtime.reload import Reloader
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
-from greenroom.runtime.status_page import open_status_pages, status_preview
+from greenroom.runtime.status_page import PageListeners, open_status_pages, status_preview
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.runtime.tending import tend
 from greenroom.settings.process import Address
@@ -185,8 +185,19 @@ class Process:
                 undo,
                 shared=self._one_of_many,
             )
+            self._page_listeners = PageListeners(
+                self._known,
+                self._notifications,
+                self._health,
+                self._say,
+                shared=self._one_of_many,
+            )
             shown = status_preview(
-                lambda: self.config, self._known, self._notifications, self._health
+                lambda: self.config,
+                self._known,
+                self._notifications,
+                self._health,
+                self._page_listeners,
             )
             keys = KeyFile(data.path, self._clock)
             running = Running(
@@ -413,6 +424,7 @@ class Process:
                     self._reloader.watch,
                     self._follow,
                     self._published.run,
+                    self._page_listeners.run,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,

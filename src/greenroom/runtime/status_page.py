@@ -1,18 +1,23 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import structlog
 
 from greenroom.admission.schedule import Effective
 from greenroom.config.config import Config
 from greenroom.configuration.state import RoomState
 from greenroom.decision.room_view import RoomView
-from greenroom.model.status_page import StatusPage
+from greenroom.model.status_page import StatusPage, listen_parts
 from greenroom.runtime.assemble import process_policy
+from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.runtime.notifications import Look, Notifications
+from greenroom.settings.process import Address
 from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
 from greenroom.status_page.dashboard.preview import ServedStatusPage, StatusDraft
 from greenroom.status_page.render import CSP, html
@@ -20,6 +25,8 @@ from greenroom.status_page.view import DAYS, view
 from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000
+LOOK_S = 1.0
+log = structlog.get_logger("greenroom.status_page")
 
 
 class StatusFactsSource:
@@ -77,10 +84,14 @@ class StatusFactsSource:
 
 class ShownStatusPages:
     def __init__(
-        self, config: Callable[[], Config], gather: Callable[[], Awaitable[StatusFacts]]
+        self,
+        config: Callable[[], Config],
+        gather: Callable[[], Awaitable[StatusFacts]],
+        refused: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._config = config
         self._gather = gather
+        self._refused = refused
 
     @property
     def has_address(self) -> bool:
@@ -89,7 +100,13 @@ class ShownStatusPages:
     @property
     def is_served(self) -> bool:
         config = self._config()
-        return bool(config.status_listen and config.status_pages)
+        return any(
+            config.status_listen or (page.listen and page.listen not in self._refused())
+            for page in config.status_pages
+        )
+
+    def refused(self) -> Mapping[str, str]:
+        return self._refused()
 
     def pages(self) -> list[ServedStatusPage]:
         served = self._config().status_pages
@@ -122,11 +139,13 @@ def status_preview(
     look: Look,
     notifications: Notifications | None,
     health: ProcessHealth | None,
+    listeners: "PageListeners",
 ) -> ShownStatusPages | None:
     """None in a process that cannot know what is on the pages."""
     if notifications is None or health is None:
         return None
-    return ShownStatusPages(config, StatusFactsSource(look, notifications, health).gather)
+    gather = StatusFactsSource(look, notifications, health).gather
+    return ShownStatusPages(config, gather, lambda: listeners.refused)
 
 
 def _room(state: RoomState, config: Config) -> RoomFacts:
@@ -155,14 +174,77 @@ def open_status_pages(
     )
     undo.callback(listener.close)
     say(f"status     {bound(listener).url('http')}")
+    return [_listener(listener, "", look, notifications, health, by_socket=bool(address.path))]
+
+
+def _listener(
+    listener: socket.socket,
+    listen: str,
+    look: Look,
+    notifications: Notifications,
+    health: ProcessHealth,
+    *,
+    by_socket: bool = False,
+) -> AppListener:
     pages = status_pages(
-        lambda: look()[1].status_pages, StatusFactsSource(look, notifications, health).gather
+        lambda: [one for one in look()[1].status_pages if one.listen == listen],
+        StatusFactsSource(look, notifications, health).gather,
     )
-    return [
-        AppListener(
-            WithClientAddress(
-                pages, lambda: process_policy(look()[1]), by_socket=bool(address.path)
-            ),
-            listener,
-        )
-    ]
+    return AppListener(
+        WithClientAddress(pages, lambda: process_policy(look()[1]), by_socket=by_socket), listener
+    )
+
+
+class PageListeners:
+    """Listeners at the addresses that status pages name, opened and closed as pages change."""
+
+    def __init__(
+        self,
+        look: Look,
+        notifications: Notifications | None,
+        health: ProcessHealth | None,
+        say: Callable[[str], None],
+        *,
+        shared: bool,
+    ) -> None:
+        self._look = look
+        self._parts = (notifications, health)
+        self._say = say
+        self._shared = shared
+        self._open: dict[str, AppListener] = {}
+        self.refused: dict[str, str] = {}
+        """Why, by the address."""
+
+    async def run(self) -> None:
+        """Until it is cancelled. An address that is taken is tried again."""
+        try:
+            while True:
+                await self._follow()
+                await asyncio.sleep(LOOK_S)
+        finally:
+            for listener in self._open.values():
+                await listener.close()
+
+    async def _follow(self) -> None:
+        wanted = {page.listen for page in self._look()[1].status_pages if page.listen}
+        for gone in self._open.keys() - wanted:
+            await self._open.pop(gone).close()
+        self.refused = {at: why for at, why in self.refused.items() if at in wanted}
+        for listen in sorted(wanted - self._open.keys()):
+            await self._begin(listen)
+
+    async def _begin(self, listen: str) -> None:
+        (notifications, health), parts = self._parts, listen_parts(listen)
+        if notifications is None or health is None or parts is None:
+            return
+        try:
+            listener = bind(Address(*parts), "a status page", reuse_port=self._shared)
+        except CannotStart as error:
+            if listen not in self.refused:
+                log.warning("status_page_not_served", reason=str(error))
+            self.refused[listen] = str(error)
+            return
+        self._open[listen] = _listener(listener, listen, self._look, notifications, health)
+        await self._open[listen].start()
+        self.refused.pop(listen, None)
+        self._say(f"status     {bound(listener).url('http')}")

@@ -28,7 +28,13 @@ from greenroom.web.refusals import Refused
 PAGES_AT = f"{STATUS}/pages"
 PAGE = f"{PAGES_AT}/{{page_id}}"
 
-LABELS = {"title": "Title", "host": "Host name", "path": "Path"}
+LABELS = {
+    "title": "Title",
+    "host": "Host name",
+    "path": "Path",
+    "listen": "Listen on",
+}
+LISTEN = "0.0.0.0:8082"
 FRESH = {
     "title": "Status",
     "host": "",
@@ -51,7 +57,9 @@ class NameChoice(NamedTuple):
 
 
 def new(page: PageRequest) -> Response:
-    return _form(page, FRESH, Faults(), None)
+    status = page.part(STATUS_PREVIEW)
+    listen = "" if status is None or status.has_address else LISTEN
+    return _form(page, FRESH | {"listen": listen}, Faults(), None)
 
 
 def create(page: PageRequest) -> Response:

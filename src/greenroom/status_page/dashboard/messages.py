@@ -129,6 +129,7 @@ def _form(
         served=status_pages.pages() if status_pages else None,
         is_served=bool(status_pages and status_pages.is_served),
         has_address=bool(status_pages and status_pages.has_address),
+        refused=status_pages.refused() if status_pages else {},
         pages=sorted(page.known.status_pages.values(), key=lambda one: one.record.where),
         fields=_fields(values, faults, incidents),
         problems=faults.general,

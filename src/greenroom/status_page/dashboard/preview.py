@@ -1,6 +1,6 @@
 """A status page in a frame of the dashboard, before anyone else sees it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from anyio import from_thread
@@ -37,6 +37,9 @@ class StatusPreview(Protocol):
 
     @property
     def is_served(self) -> bool: ...
+
+    def refused(self) -> Mapping[str, str]:
+        """Why an address of a page cannot be used, by the address."""
 
     def pages(self) -> Sequence[ServedStatusPage]:
         """Those of the file, then of the store; where there are none, one with everything on it."""

@@ -1,0 +1,247 @@
+"""The pages of the management API, and how a line of the reference looks."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from greenroom.api.app import PREFIX
+from greenroom.api.management import api_document
+from greenroom.api.openapi import FORMS
+from greenroom.config.alert_entries import AlertPolicyEntry
+from greenroom.model.event import Event
+from greenroom.model.fields import specs
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule, RuleList
+from greenroom.model.status_page import StatusPage
+from greenroom.settings.process import Server
+from greenroom.web.api_schema import EXTENSION, ApiSchema
+from greenroom.web.refusals import CODES
+
+NOTE = "<!-- Written by docs/generate.py from the source: change the tables there. -->\n\n"
+MANY = 12
+"""More choices than this make a line unreadable; they are listed at the end."""
+PATTERN_MAX = 60
+"""Longer patterns are left to the description, and to `openapi.json`."""
+SHARED = 3
+"""A row in as many tables of a page is written once, above them."""
+
+
+def entry(name: str, facts: Iterable[str], meaning: str) -> str:
+    """One line of a list: a name, what it may be, and what it means."""
+    inner = ", ".join(fact for fact in facts if fact)
+    return (
+        f"- `{name}`"
+        + (f" ({inner})" if inner else "")
+        + (f": {meaning}" if meaning else "")
+        + "\n"
+    )
+
+
+def span(low: int | None, high: int | None, unit: str = "") -> str:
+    """The bounds of a value: `1-60 seconds`, `min 1`, `max 300`."""
+    if low is not None and high is not None:
+        return f"{low:,}–{high:,}" + unit
+    if low is not None:
+        return f"min {low:,}" + unit
+    return f"max {high:,}" + unit if high is not None else unit.strip()
+
+
+def shared_rows(tables: Iterable[Iterable[tuple[str, str]]]) -> dict[str, str]:
+    """The most frequent meaning of each name that is in several tables."""
+    counts = Counter(row for rows in tables for row in rows)
+    often = [(times, row) for row, times in counts.items() if times >= SHARED]
+    return dict(row for _, row in sorted(often))
+
+
+SMART_SHIELD = "/smart_shield/"
+SMART_SHIELD_TOO = "Also under `/zones/{zone_id}/smart_shield/healthchecks`.\n\n"
+IN_FILES = {
+    "Zone": (Server, "at-the-top"),
+    "Room": (Room, "rooms"),
+    "Event": (Event, "roomsevents"),
+    "Rule": (Rule, "roomsrules"),
+    "List": (RuleList, "lists"),
+    "HealthCheck": (HealthCheck, "health_checks"),
+    "StatusPage": (StatusPage, "status_pages"),
+    "Policy": (AlertPolicyEntry, "alert_policies"),
+}
+"""The record that describes the fields of a form in a file, and its place on that page."""
+
+
+def api() -> str:
+    found = api_document()
+    parts = [
+        f"# The management API\n\n{NOTE}Under `{PREFIX}` on the control listener, compatible with"
+        " the API that Cloudflare published.\n`/openapi.json` below it is the same for programs."
+        " How to use it: [Use the API](../howto/use-the-api.md). The meaning of\nerrors: [Errors"
+        " of the API](api-errors.md).\n\n`GET` needs a"
+        " [token](commands.md#greenroom-token-create) with the scope `read`, other calls `edit`,"
+        " which includes `read`;\nother scopes are in bold. In parentheses: body → result."
+        "\nFields with a default take `null`, which unsets them; without one they are empty, 0 or false. Values that Cloudflare"
+        " writes in upper case are accepted in both.\n"
+    ]
+    operations: dict[str, list[str]] = {}
+    for path, methods in found["paths"].items():
+        for method, operation in methods.items():
+            if SMART_SHIELD not in path:  # the published second address of the same calls
+                line = call(f"{method.upper()} {path}", operation)
+                operations.setdefault(operation["tags"][0], []).append(line)
+    for tag, lines in operations.items():
+        also = SMART_SHIELD_TOO if tag.lower() == "health checks" else ""
+        parts.append(f"\n## {tag.capitalize()}\n\n{also}{''.join(lines)}")
+    forms = {name: rows_of(form) for name, form in FORMS.items()}
+    shared = shared_rows(
+        [(row.name, row.line) for row in rows if row.read_only] for rows in forms.values()
+    )
+    common = "".join(shared.values())
+    parts.append(f"\n## Common fields\n\nIn every resource that names them.\n\n{common}")
+    for name, rows in forms.items():
+        if name == "EventDetails":  # what the room decides is filled in
+            names = {row.name for row in rows}
+            assert names <= {row.name for row in forms["Event"]}, "needs a list of its own"
+            gone = [f"`{row.name}`" for row in forms["Event"] if row.name not in names]
+            parts.append(
+                f"\n### {name}\n\nAs [Event](#event) with the settings that it inherits from its"
+                f" room, without {' and '.join(gone)}.\n"
+            )
+        else:
+            parts.append(f"\n### {name}\n\n{resource(name, rows, shared)}")
+    return "".join(parts)
+
+
+def call(address: str, operation: dict[str, Any]) -> str:
+    """One call with what it takes and returns."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    takes = named(content.get("schema", {}))
+    gives = named(answer["properties"].get("result", {}))
+    flow = f"{takes} → {gives}" if takes and gives else (takes and f"{takes} →") or gives
+    scope = operation["x-greenroom-scope"]
+    usual = "read" if address.startswith("GET") else "edit"
+    marked = "" if scope == usual else f"**{scope}**"
+    inner = ", ".join(part for part in (flow, marked) if part)
+    return f"- `{address}`: {operation['summary']}" + (f" ({inner})" if inner else "") + "\n"
+
+
+class FieldRow(NamedTuple):
+    name: str
+    help: str
+    read_only: bool
+    line: str
+
+
+def resource(name: str, rows: list[FieldRow], shared: dict[str, str]) -> str:
+    """The fields of a form; those that a file has too, and those of many forms, by name only."""
+    record, anchor = IN_FILES.get(name, (None, ""))
+    in_file = {key: _plain(rule.help) for key, rule in specs(record).items()} if record else {}
+    same, common, own = [], [], []
+    for row in rows:
+        bare = row.name.removeprefix(f"{EXTENSION}.")
+        if in_file.get(bare) == _plain(row.help) and not row.read_only:
+            same.append(f"`{row.name}`")
+        elif shared.get(row.name) == row.line:
+            common.append(f"`{row.name}`")
+        else:
+            own.append(row.line)
+    heads = [
+        f"[As in a file](configuration.md#{anchor}): {', '.join(same)}." if same else "",
+        f"[Common](#common-fields): {', '.join(common)}." if common else "",
+    ]
+    lead = "\n\n".join(head for head in heads if head)
+    return (lead + "\n" if lead else "") + ("\n" if lead and own else "") + "".join(own)
+
+
+def _plain(text: str) -> str:
+    """A description as a file and the API share it: without its unit, capital and full stop."""
+    return re.sub(r", in (minutes|seconds|days)$", "", text.rstrip(".")).lower()
+
+
+def named(schema: dict[str, Any]) -> str:
+    """The schema a call takes or gives; what a form has is described once, under its own name."""
+    if schema.get("type") == "array":
+        return f"list of {named(schema['items'])}"
+    name = schema.get("$ref", "").rpartition("/")[2]
+    base = name.removesuffix("Create").removesuffix("Edit")
+    if base in FORMS:
+        return f"[{base}](#{base.lower()})" + (", some fields" if name.endswith("Edit") else "")
+    return f"`{name}`" if name else ""
+
+
+def rows_of(form: ApiSchema) -> list[FieldRow]:
+    """The fields of one resource."""
+    whole = form.schema("whole")
+    needed = {
+        *whole.get("required", ()),
+        *whole["properties"].get(EXTENSION, {}).get("required", ()),
+    }
+    properties = {
+        **whole["properties"],
+        **{
+            f"{EXTENSION}.{name}": inner
+            for name, inner in whole["properties"].get(EXTENSION, {}).get("properties", {}).items()
+        },
+    }
+    rows = []
+    for name, schema in properties.items():
+        if name == EXTENSION:
+            continue
+        read_only = bool(schema.get("readOnly"))
+        initial = schema.get("default")
+        usual = (
+            "**required**"
+            if name in needed
+            else f"default `{json.dumps(initial)}`"
+            if initial
+            else ""
+        )
+        facts = (typed(schema), bounds(schema), "read only" if read_only else usual)
+        meaning = schema.get("description", "")
+        rows.append(FieldRow(name, meaning, read_only, entry(name, facts, meaning)))
+    return rows
+
+
+def typed(schema: dict[str, Any]) -> str:
+    kind = schema.get("type", "")
+    kinds = kind if isinstance(kind, list) else [kind]
+    shown = " or ".join(name for name in kinds if name != "null")
+    return "" if shown == "string" and ("format" in schema or "enum" in schema) else shown
+
+
+def bounds(schema: dict[str, Any]) -> str:
+    choices = [choice for choice in schema.get("enum", ()) if choice is not None]
+    if len(choices) > MANY:
+        return f"one of {len(choices)}, as in [the file](configuration.md)"
+    if choices:
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in choices)
+    parts = [
+        span(schema.get(low), schema.get(high))
+        for low, high in (("minimum", "maximum"), ("minLength", "maxLength"))
+    ]
+    if "maxItems" in schema:
+        parts.append(f"max {schema['maxItems']:,}")
+    if len(schema.get("pattern", "")) <= PATTERN_MAX and schema.get("format") != "date-time":
+        parts.append(f"`{schema['pattern']}`" if "pattern" in schema else "")
+    parts.append(schema.get("format", ""))
+    return ", ".join(part for part in parts if part)
+
+
+ERRORS_HEAD = """A response with `success: false` has at least one `{code, message}` in `errors`; it reports all problems at once.
+`source.pointer` is a JSON pointer to the field in the request. Codes below 28000 are those of Cloudflare's API; codes from
+28001 on are specific to greenroom, because Cloudflare publishes none for waiting rooms. In parentheses: HTTP status and name.
+
+"""
+
+
+def api_errors() -> str:
+    lines = (
+        entry(
+            str(int(code)),
+            (f"{meaning.status} {code.name.lower().replace('_', ' ')}",),
+            meaning.text,
+        )
+        for code, meaning in CODES.items()
+    )
+    return f"# Errors of the API\n\n{NOTE}{ERRORS_HEAD}" + "".join(lines)

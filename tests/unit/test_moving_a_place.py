@@ -64,6 +64,13 @@ def in_line(site: Site) -> Browser:
     return browser
 
 
+def also_in_line(site: Site) -> Browser:
+    browser, _ = held(site)
+    browser.wait()
+    browser.visit()
+    return browser
+
+
 def test_a_place_moves_by_one_press_and_the_old_page_says_so(site: Site) -> None:
     old, new, third = in_line(site), Browser(site), Browser(site)
     behind, _ = held(site)
@@ -177,6 +184,65 @@ def test_the_pages_need_no_script_and_may_not_be_framed(site: Site) -> None:
         assert b"frame-ancestors 'none'" in policy
         assert b"form-action 'self'" in policy
         assert header(page, b"Cache-Control") == b"private, no-store"  # type: ignore[arg-type]
+
+
+def test_who_has_a_place_is_warned_before_taking_a_strangers(site: Site) -> None:
+    stranger, victim = in_line(site), also_in_line(site)
+    link = link_of(stranger)
+    assert WORDS["own"] in text(victim.visit(query=link))
+    assert WORDS["own"] not in text(Browser(site).visit(query=link))
+    assert WORDS["own"] not in text(stranger.visit(query=link)), "it is the stranger's own"
+    ledger = site.ledgers["r"].ledger
+    assert len(ledger.line) == 2
+    assert pressed(victim, link)
+    assert "1 in line" in text(victim.visit())
+    assert len(ledger.line) == 1, "the other place is given up, as the page said"
+    assert site.errors == []
+
+
+def test_who_is_inside_is_warned_too_and_leaves_the_old_session(site_of: Open) -> None:
+    site = site_of(new_users_per_minute=5, total_active_users=2)
+    stranger = full(site)
+    link = link_of(stranger)
+    victim = Browser(site)
+    site.advance(60_000)
+    assert isinstance(victim.visit(), Forward)
+    assert WORDS["own"] in text(victim.visit(query=link))
+    assert len(site.ledgers["r"].ledger.sessions.inside) == 2
+    assert pressed(victim, link)
+    assert isinstance(victim.visit(), Forward)
+    assert len(site.ledgers["r"].ledger.sessions.inside) == 1
+
+
+def test_whose_place_moved_away_is_not_warned(site: Site) -> None:
+    old, other = in_line(site), also_in_line(site)
+    assert pressed(Browser(site), link_of(old))
+    assert WORDS["own"] not in text(old.visit(query=link_of(other)))
+
+
+@pytest.mark.parametrize(
+    ("browser", "in_app"),
+    [
+        (b"Mozilla/5.0 (iPhone) Mobile/15E148 [FBAN/FBIOS;FBAV/96.0.0.45.70;FBLC/de_DE]", True),
+        (b"Mozilla/5.0 (Linux; Android 9; SM-G950F Build/P; wv) Chrome/88.0 Mobile", True),
+        (b"Mozilla/5.0 (iPhone) Mobile/15E148 Safari Line/15.12.1", True),
+        (b"Mozilla/5.0 (iPhone) Mobile/15E148 Instagram 300.0.0.1 (iPhone)", True),
+        (b"Mozilla/5.0 (iPhone) Version/18.0 Mobile/15E148 Safari/604.1", False),
+        (b"Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/120.0 Mobile Safari/537.36", False),
+        (b"Online/1.0", False),
+    ],
+)
+def test_the_browser_of_another_app_is_sent_to_the_visitors_own(
+    site: Site, browser: bytes, in_app: bool
+) -> None:
+    visitor = in_line(site)
+    headers = (*NAVIGATES, (b"user-agent", browser))
+    page = text(visitor.visit(query="greenroom=move", headers=headers))
+    assert (f"<h1>{WORDS['app']}</h1>" in page) is in_app
+    assert ("data:image/svg+xml;" in page) is not in_app
+    query = re.search(r'<a href="http://shop\.example/\?([^"]+)"', page)
+    assert query is not None
+    assert pressed(Browser(site), html.unescape(query[1]))
 
 
 def test_programs_ask_for_the_address(site: Site) -> None:

@@ -5,11 +5,12 @@ ledger to the id that follows from the old one, in one operation: a second press
 Whoever brings an id whose successor has the place is told so, and may take it back.
 """
 
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from urllib.parse import quote
 
-from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page
+from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, rank
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.render import OUTAGE, for_scripts
@@ -19,10 +20,12 @@ from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import (
     PLACE_KEPT_MS,
     TICKET_ID_BYTES,
+    Arrival,
     Outcome,
     Standing,
     Ticket,
 )
+from greenroom.pages.builtin import IN_APP
 from greenroom.pages.move_page import MOVED_JSON, confirm_page, link_json, moved_page, notice_page
 from greenroom.pages.move_page import link_page as link_page_of
 from greenroom.pages.page import UNCACHEABLE
@@ -38,6 +41,10 @@ so that it is cheap to ask with a cookie of yesterday.
 
 _ASSOCIATED = b"move "
 """No room id has a blank, so a code is no ticket and a ticket no code."""
+
+_IN_APP = re.compile(IN_APP)
+
+LEFT = {Standing.ACTIVE: Decided.ENDED, Standing.WAITING: Decided.LEFT}
 
 _WAITS = 1
 """In the place of the refresh: the code was made of a waiting ticket."""
@@ -103,8 +110,13 @@ class MovingPlace:
         code = self._sealer.open(value, _ASSOCIATED + room.id, now_ms)
         if code is None or now_ms - code.accepted_ms > CODE_MS:
             return self._page(asked, notice_page)
+        others = [
+            ticket
+            for ticket, _ in rank(asked.found, now_ms)
+            if ticket.id not in (code.id, successor(code.id))
+        ]
         if not pressed:
-            return self._page(asked, confirm_page, f"?{asked.arrival.query}")
+            return self._confirm(asked, others)
         absent = code.refresh_ms == _WAITS and now_ms - code.checked_ms <= PLACE_KEPT_MS
 
         def moved(outcome: Outcome) -> Verdict:
@@ -112,10 +124,41 @@ class MovingPlace:
                 return for_scripts(OUTAGE, room.page, asked.arrival)
             if outcome.standing is Standing.GONE:
                 return self._page(asked, notice_page)
+            for ticket in others:
+                self._give_up(asked, ticket)
             return self._arrived(asked, successor(code.id), code.key)
 
         room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
         return None
+
+    def _confirm(self, asked: Inquiry, others: list[Ticket]) -> Verdict | None:
+        """Warns a visitor whom a press would cost a place or session of their own."""
+
+        def shown(has: bool) -> Verdict:
+            return self._page(asked, confirm_page, f"?{asked.arrival.query}", has)
+
+        if not others:
+            return shown(False)
+
+        def seen(outcome: Outcome) -> Verdict | None:
+            if outcome.standing is not Standing.GONE:
+                return shown(True)
+            return self._confirm(asked, others[1:])
+
+        room = asked.room
+        room.ledger.peek(others[0].id, others[0].key, self._later(asked, seen))
+        return None
+
+    def _give_up(self, asked: Inquiry, ticket: Ticket) -> None:
+        """The cookie of this place is about to be overwritten, so nobody could use it again."""
+
+        def left(was: Outcome) -> None:
+            decided = LEFT.get(was.standing)
+            if decided is not None and not was.storage_failed:
+                room = asked.room.effective
+                self._observe(DecisionEvent(asked.now_ms, decided, room, asked.arrival, ticket))
+
+        asked.room.ledger.leave(ticket.id, ticket.key, left)
 
     # -- by a ticket -------------------------------------------------------------------------------
 
@@ -136,7 +179,7 @@ class MovingPlace:
                 room.page,
                 arrival,
             )
-        return self._page(asked, link_page_of, url)
+        return self._page(asked, link_page_of, url, _in_app(arrival))
 
     def _takes_back(self, asked: Inquiry, holder: bytes | None, moves: int) -> Verdict | None:
         if holder is None or not moves:
@@ -208,7 +251,7 @@ class MovingPlace:
             return self._page(asked, moved_page)
         return for_scripts(Answer(503, _TEXT, _MOVED_TEXT), page, arrival)
 
-    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str) -> Answer:
+    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str | bool) -> Answer:
         page = asked.room.page.speaking(asked.arrival.header(b"accept-language"))
         body = make(page.language, page.brand, *told)
         return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
@@ -216,6 +259,11 @@ class MovingPlace:
 
 def _has(outcome: Outcome) -> bool:
     return outcome.standing is Standing.ACTIVE or outcome.position > 0
+
+
+def _in_app(arrival: Arrival) -> bool:
+    browser = arrival.header(b"user-agent") or b""
+    return _IN_APP.search(browser.decode("latin-1")) is not None
 
 
 def _ticket(asked: Inquiry) -> Ticket | None:

@@ -26,7 +26,7 @@ from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
-from greenroom.decision.moving_place import MovingPlace
+from greenroom.decision.moving_place import LEFT, MovingPlace
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import (
@@ -65,11 +65,6 @@ _DRAWN = struct.Struct(
 )  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
 NOBODY = Outcome(STANDING_GONE)
-_LEFT = {
-    STANDING_ACTIVE: Decided.ENDED,
-    STANDING_WAITING: Decided.LEFT,
-    STANDING_GONE: Decided.NOT_HERE,
-}
 
 
 class LedgerAnswered(Protocol):
@@ -335,7 +330,9 @@ class DecisionService:
         )
 
         def left(was: Outcome) -> None:
-            decided = Decided.NOT_HERE if was.storage_failed else _LEFT[was.standing]
+            decided = (
+                Decided.NOT_HERE if was.storage_failed else LEFT.get(was.standing, Decided.NOT_HERE)
+            )
             self._observe(DecisionEvent(asked.now_ms, decided, room.effective, arrival, ticket))
 
         if ticket is None:

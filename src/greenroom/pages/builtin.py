@@ -189,7 +189,7 @@ def _pieces(
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(view, layout, words, brand, table) | {"site": brand.title_in(json)}
+    fixed = _fixed(view, layout, words, brand, table, moves) | {"site": brand.title_in(json)}
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
@@ -215,13 +215,17 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
     return words.views[view]
 
 
-def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str) -> dict[str, str]:
+def _fixed(
+    view: str, layout: Layout, words: Language, brand: Brand, table: str, moves: bool
+) -> dict[str, str]:
     said = {
         name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN
     }
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in said.items())
     if brand.title:
         script += f' data-site="{brand.title_in(False)}"'
+    if moves:
+        script += f' data-in-app="{IN_APP}" data-app="{words.move["app"]}"'
     if table:
         grouping = "always" if len(words.number(1_234)) > 4 else "min2"
         script += f' data-table="{escape(table)}" data-grouping={grouping}'
@@ -242,7 +246,12 @@ def _fixed(view: str, layout: Layout, words: Language, brand: Brand, table: str)
     }
 
 
-_MOVE = ' <a href="?greenroom=move" target=_blank>{l_move}</a>'
+IN_APP = r"FBAN/|FBAV/|Instagram | Line/|; wv\)"
+"""What browsers inside other applications say of themselves, as Meta, LINE and Android document it.
+Their cookies are their own. A regular expression for Python and JavaScript.
+"""
+
+_MOVE = ' <a id=move href="?greenroom=move" target=_blank>{l_move}</a>'
 
 _OFFERS = {"short": "{short}", "offers": "{offers_text}"}
 """Of an update, by element: none where the room has never said what is left."""

@@ -12,23 +12,19 @@ from greenroom.pages.language import language
 MOVED_JSON = b'{"greenroom":{"moved":true}}'
 
 
-def link_page(tag: str, brand: Brand, url: str) -> bytes:
-    """The link, as a QR code too."""
+def link_page(tag: str, brand: Brand, url: str, in_app: bool = False) -> bytes:
+    """The link, as a QR code too. `in_app`: for the visitor's own browser, so without the code."""
+    link = f'<p id=seal><a href="{escape(url)}">{escape(url)}</a></p>'
+    if in_app:
+        return _page(tag, brand, "app", "app_lead", link)
     import segno  # a page that few visitors see
 
     words = language(tag).move
     picture = segno.make(url, error="m", micro=False).svg_data_uri(
         scale=4, border=4, dark="#000", light="#fff"
     )
-    link = escape(url)
-    return _page(
-        tag,
-        brand,
-        "label",
-        "scan",
-        f'<p><img src="{escape(picture)}" alt="{words["label"]}"></p>'
-        f'<p id=seal><a href="{link}">{link}</a></p>',
-    )
+    shown = f'<p><img src="{escape(picture)}" alt="{words["label"]}"></p>'
+    return _page(tag, brand, "label", "scan", shown + link)
 
 
 def link_json(url: str, until_ms: int) -> bytes:
@@ -36,8 +32,9 @@ def link_json(url: str, until_ms: int) -> bytes:
     return msgspec.json.encode({"greenroom": {"move": {"url": url, "until": until}}})
 
 
-def confirm_page(tag: str, brand: Brand, action: str) -> bytes:
-    return _page(tag, brand, "here", "ask", _button(tag, action, "here"))
+def confirm_page(tag: str, brand: Brand, action: str, has_own: bool) -> bytes:
+    warning = f"<p id=notice>{language(tag).move['own']}</p>" if has_own else ""
+    return _page(tag, brand, "here", "ask", warning + _button(tag, action, "here"))
 
 
 def moved_page(tag: str, brand: Brand) -> bytes:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 from greenroom.pages import compile_page
+from greenroom.pages.language import language
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -281,6 +282,19 @@ def test_a_place_that_has_moved_to_another_device_is_no_admission(
     page.goto(f"{gateway.address}/shop")
     until(lambda: len(gateway.page_loads) > 1, page)
     assert "turn" not in page.evaluate("sessionStorage.said")
+
+
+def test_the_browser_of_another_app_offers_the_visitors_own(
+    browser: Browser, gateway: Gateway
+) -> None:
+    words = language("en-US").move
+    gateway.shown = compile_page(Room(**LIMITS), moves=True)
+    for agent, text in (("Mobile Safari", words["label"]), ("[FBAN/FBIOS]", words["app"])):
+        context = browser.new_context(user_agent=agent)
+        page = context.new_page()
+        page.goto(f"{gateway.address}/shop")
+        expect(page.locator("#move")).to_have_text(text)
+        context.close()
 
 
 def test_tries_get_rarer_while_the_connection_is_lost(page: Page, gateway: Gateway) -> None:

@@ -155,6 +155,9 @@
     tell.hidden = 1;
   };
 
+  // The browser of another app has cookies of its own: its visitors are offered their own browser, not another device.
+  data.app && navigator.userAgent.match(data.inApp) && set("move", data.app);
+
   setInterval(ago, 1e3);
   ago();
   check();

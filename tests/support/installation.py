@@ -131,7 +131,7 @@ class Memory:
 
 
 COMMANDS = ("export", "account list", "token list", "audit --limit 100")
-MINUTES = "analytics export --from 2020-01-01T00:00:00Z --to 2090-01-01T00:00:00Z --room"
+MINUTES = "analytics export --from 2026-01-01T00:00:00Z --to 2027-06-01T00:00:00Z --room"
 
 
 def said(command: str, *options: str, env: dict[str, str] | None = None) -> list[str]:

@@ -272,8 +272,8 @@ def written(page: str) -> dict[tuple[str, str], list[str]]:
         title = part.partition("\n")[0]
         for line in part.splitlines():
             name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if name in NAMES and len(cells) == 1 + len(ALGORITHMS):
-                found[title, name] = cells[2:]
+            if name in NAMES and len(cells) == len(ALGORITHMS):
+                found[title, name] = cells[1:]
     return found
 
 
@@ -287,9 +287,9 @@ def compared(
             continue
         lines = [
             f"### {title}\n",
-            f"{note[0].upper()}{note[1:]}.\n",
-            "| trace | target | " + " | ".join(ALGORITHMS) + " |",
-            "|---" * (2 + len(ALGORITHMS)) + "|",
+            f"{note[0].upper()}{note[1:]}. Target: {targets(bar_of, form)}.\n",
+            "| trace | " + " | ".join(ALGORITHMS) + " |",
+            "|---" * (1 + len(ALGORITHMS)) + "|",
         ]
         for name in NAMES:
             bar = bar_of(name)
@@ -299,8 +299,7 @@ def compared(
                 if (name, algorithm) in reports
             ]
             cells += before[title, name] if len(cells) < len(ALGORITHMS) else []
-            target = "-" if bar is None else form.format(bar)
-            lines.append(f"| {name} | {target} | " + " | ".join(cells) + " |")
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -345,7 +344,7 @@ def intervals(reports: dict[tuple[str, str], SimulationReport]) -> str:
     """Which part of the waits ended by each of the quartiles that were told."""
 
     def shown(shares: QuartileShares | None) -> str:
-        return "-" if shares is None else " / ".join(f"{100 * share:.0f}" for share in shares)
+        return "-" if shares is None else "/".join(f"{100 * share:.0f}" for share in shares)
 
     lines = ["| trace | when joining | later on |", "|---|---|---|"]
     for name in NAMES:
@@ -424,7 +423,7 @@ def text(reports: dict[tuple[str, str], SimulationReport], fair: dict[str, Fairn
     ]
     listed = "\n".join(f"- {one}" for one in missed) or "- none"
     traces = "\n".join(
-        f"| {name} | {' '.join((TRACES[name].__doc__ or '').split())} |" for name in NAMES
+        f"- {name}: {' '.join((TRACES[name].__doc__ or '').split())}" for name in NAMES
     )
     return TEMPLATE.format(
         body=body, rest=table_of(rest), overall=table_of(whole), misses=listed, laws=len(laws), traces=traces, seed=SEED,
@@ -447,14 +446,12 @@ TEMPLATE = """<!-- Written by bench/figures.py: change the bench, not the page. 
 
 # Figures of admission
 
-Utilisation, order and accuracy of estimates, measured with our own traces in virtual time and with the code that runs in the gateway.
-For comparison, with the same visitors, the three methods of dividing slots that Cloudflare has published: *even split* (each worker an equal
-part), *utilisation* (worker count times utilisation to the power of a curve factor) and *counters* (one counter for each data center, and
-Anywhere slots). Details that the articles leave open are chosen in their favour (`src/greenroom/simulator/published.py`).
+The gateway's code in virtual time, compared with the three published methods of dividing slots, for the same visitors: *even split* (each
+worker an equal part), *utilisation* (worker count times utilisation to the power of a curve factor) and *counters* (one for each data center,
+and Anywhere slots). What the articles leave open is chosen in their favour (`src/greenroom/simulator/published.py`).
 
-All with seed {seed}; one run is `greenroom simulate --trace steady --seed 1 --compare`, this page is `bench/figures.py`. A target
-is for greenroom; **bold** marks a missed target. The figures of greenroom are those of commit {commit}. Conservation laws violated in
-these runs: {laws}.
+Command: `bench/figures.py`; a single run: `greenroom simulate --trace steady --seed {seed} --compare`. greenroom's figures are those of
+commit {commit}. Targets are greenroom's; a missed one is **bold**. Conservation laws violated: {laws}.
 
 ## Missed targets
 
@@ -475,7 +472,7 @@ But for the random room.
 
 ### Wait interval
 
-Per cent of the waits that ended by the 25th, 50th and 75th percentile that visitors were told; 25 / 50 / 75 would be right. One
+Per cent of the waits that ended by the 25th, 50th and 75th percentile that visitors were told; 25/50/75 would be right. One
 run has only a few waves; later on no percentile is before the next refresh.
 
 {intervals}
@@ -489,15 +486,12 @@ run has only a few waves; later on no percentile is before the next refresh.
 20 data centers 5 to 75 ms from the coordinator, `total_active_users` 2,000, `new_users_per_minute` 1,200, sessions and visits of
 a minute, unless stated otherwise.
 
-| trace | what happens |
-|---|---|
 {traces}
 
 ## Pictures
 
-The published check of fairness: 10,000 visitors over 30 minutes, each a minute inside. Fifo: visitors enter in the order of
-arrival. Random: the time of arrival makes no difference. (In the published trial all visitors joined at once; here they arrive over
-the 30 minutes, so no wait can be negative.)
+The published check of fairness: 10,000 visitors, each a minute inside. Here they arrive over 30 minutes; in the published trial all joined
+at once. Fifo: visitors enter in the order of arrival. Random: the time of arrival makes no difference.
 
 ![Waits by time of arrival in a fifo room](../pictures/heatmap-fifo.svg)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from api_in_process import ApiInProcess, api_in
 
+from greenroom.api import health_datasets
 from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import Put
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
@@ -125,6 +126,42 @@ def test_averages_buckets_and_order_by_count(api: ApiInProcess) -> None:
         filter='{datetime_geq: "2023-11-14T00:00:00Z", healthStatus: "Unhealthy"}',
     )
     assert failing == [{"avg": {"rttMs": 302.0, "tcpConnMs": 41.0}}]
+
+
+LONG = (
+    "count avg { rttMs } min { rttMs } max { rttMs } quantiles { rttMsP50 rttMsP95 }"
+    " dimensions { datetimeHour healthCheckId region healthStatus }"
+)
+
+
+def test_hourly_sums_answer_like_single_events(
+    api: ApiInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = "[healthCheckId_ASC, datetimeHour_ASC, healthStatus_ASC]"
+    exact = data(api, GROUPS, LONG, orderBy=order)
+    assert exact[0]["min"]["rttMs"] <= exact[0]["quantiles"]["rttMsP50"] <= exact[0]["max"]["rttMs"]
+    monkeypatch.setattr(health_datasets, "EVENTS_MAX", 5)
+    summed = data(api, GROUPS, LONG, orderBy=order)
+    assert len(summed) == len(exact)
+    for one, other in zip(summed, exact, strict=True):
+        for name in ("count", "dimensions"):
+            assert one[name] == other[name]
+        for name in ("avg", "min", "max"):
+            assert one[name] == pytest.approx(other[name])
+        for name, value in other["quantiles"].items():
+            assert one["quantiles"][name] == pytest.approx(value, rel=0.021, abs=0.01)
+    by = data(api, GROUPS, "count", filter=f'{{{SINCE}, healthStatus: "Unhealthy"}}')
+    assert by == [{"count": 5}]
+    query = f'{{ viewer {{ zones(filter: {{zoneTag: "z1"}}) {{ {GROUPS}(limit: 5, filter: {{{SINCE}}}) {{ dimensions {{ datetimeMinute }} }} }} }} }}'
+    errors = api.ask("POST", "/graphql", {"query": query}).json()["errors"]
+    assert "leave out datetimeMinute" in errors[0]["message"]
+    newest = data(api, RAW, "datetime", limit="3", orderBy="[datetime_DESC, scope_ASC]")
+    assert [row["datetime"] for row in newest] == [
+        f"2023-11-14T22:{13 - at}:20Z" for at in range(3)
+    ]
+
+
+SINCE = 'datetime_geq: "2023-11-14T00:00:00Z"'
 
 
 @pytest.mark.parametrize(

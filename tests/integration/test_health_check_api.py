@@ -280,8 +280,10 @@ def test_history_tells_what_probes_found(api: ApiInProcess, zone: str) -> None:
             "address": "192.0.2.1",
             "expected_codes": "200,3xx",
             "code": 503,
+            "dns_ms": 0.0,
             "tcp_ms": 41.0,
             "tls_ms": 80.0,
+            "request_ms": 0.0,
             "ttfb_ms": 222.0,
             "rtt_ms": 302.0,
             "tries": 1,
@@ -290,6 +292,15 @@ def test_history_tells_what_probes_found(api: ApiInProcess, zone: str) -> None:
     assert len(api.ask("GET", f"{path}/{key}/events?region=WEU&limit=1000").json()["result"]) == 100
     assert len(api.ask("GET", f"{path}/{key}/events?only_changes=true").json()["result"]) == 1
     assert api.ask("GET", f"{path}/{key}/events?since=yesterday").status_code == 400
+    assert len(api.ask("GET", f"{path}/{key}/events?status=Unhealthy").json()["result"]) == 1
+    page = api.ask("GET", f"{path}/{key}/events?status=Healthy&page=4&per_page=30").json()
+    assert [found["tcp_ms"] for found in page["result"]] == [float(at) for at in range(91, 101)]
+    assert page["result_info"] == {
+        "page": 4, "per_page": 30, "count": 10, "total_count": 100, "total_pages": 4,
+    }  # fmt: skip
+    for wrong in ("status=down", "page=0", "per_page=7", "colour=red"):
+        refused = api.ask("GET", f"{path}/{key}/events?{wrong}")
+        assert (refused.status_code, wrong.partition("=")[0] in refused.text) == (400, True)
     figures = api.ask("GET", f"{path}/{key}/figures").json()["result"]
     total, europe = figures["regions"]
     assert (total["region"], total["uptime"], total["failures"]) == (

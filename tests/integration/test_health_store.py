@@ -6,12 +6,19 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from greenroom.errors import StorageFailed
 from greenroom.health import store as health
 from greenroom.health.rules.condition import Condition
-from greenroom.health.rules.memory import EventQuestion, HealthBatch
+from greenroom.health.rules.memory import (
+    EventQuestion,
+    HealthBatch,
+    HourQuestion,
+    HourSum,
+    hour_sums,
+)
 from greenroom.health.rules.roster import Agent
 from greenroom.health.store import SqlHealthStore, default_url
 from greenroom.model.alert import Alert
@@ -141,6 +148,89 @@ def test_days_add_up_over_many_writes_and_count_the_whole_origin_only(open_store
     assert (first.day, first.good, first.total, first.rtt_ms) == ("2024-10-04", 4, 6, 10.0)
     assert (second.day, second.good, second.total) == ("2024-10-05", 1, 1)
     assert store.uptimes(["c1"], "2024-10-05") == [second]
+
+
+def hours(store: SqlHealthStore, **fields) -> list[HourSum]:
+    return sorted(
+        store.hours(HourQuestion(0, NOW_MS * 2, **fields)),
+        key=lambda one: (one.check_id, one.hour_ms, one.region, one.reason),
+    )
+
+
+def test_hourly_sums_are_those_of_the_events(open_store) -> None:
+    store = open_store()
+    found = [
+        event(
+            NOW_MS + number * 7 * 60_000,
+            check_id=f"c{number % 2}",
+            healthy=number % 5 > 0,
+            region=("WEU", "Global")[number % 3 > 0],
+            scope=("agent", "overall")[number % 3 > 0],
+            agent=("a", "")[number % 3 > 0],
+            changed=number == 10,
+        )
+        for number in range(40)
+    ]
+    for at in range(0, 40, 9):
+        store.save(HealthBatch(events=found[at : at + 9]), NOW_MS)
+    expected = sorted(
+        hour_sums(found).values(),
+        key=lambda one: (one.check_id, one.hour_ms, one.region, one.reason),
+    )
+    assert hours(store) == expected
+    assert sum(one.count for one in hours(store, check_ids=["c1"])) == 20
+    assert sum(one.count for one in hours(store, probes=True)) == 14
+    counts = store.hour_counts(HourQuestion(0, NOW_MS * 2, ["c0"]))
+    assert sum(one.number for one in counts if one.reason) == 4
+    steps = store.step_counts(EventQuestion(0, NOW_MS * 2, ["c0"]), 3_600_000)
+    assert sorted(steps) == sorted(counts)
+    overall = [one for one in found if one.scope == "overall" and one.check_id == "c1"]
+    assert store.availability(NOW_MS, NOW_MS * 2)["c1"] == (
+        sum(one.healthy for one in overall),
+        len(overall),
+    )
+    store.save(HealthBatch(events=[event(NOW_MS + 33 * DAY_MS)]), NOW_MS + 33 * DAY_MS)
+    for _ in range(health.PRUNE_EVERY):
+        store.save(HealthBatch({"c1": Condition()}), NOW_MS + 33 * DAY_MS)
+    assert {one.check_id for one in hours(store)} == {"c1"}
+    assert len(hours(store)) == 1
+
+
+def test_events_of_an_older_version_get_hourly_sums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "OLDER_AT_ONCE", 3)
+    store = SqlHealthStore(default_url(tmp_path))
+    found = [event(NOW_MS + number) for number in range(10)]
+    store.save(HealthBatch(events=found), NOW_MS)
+    store.close()
+    with sqlite3.connect(tmp_path / "health.db") as connection:
+        for table in ("health_hours", "health_rollup"):
+            connection.execute(f"DROP TABLE {table}")
+        for column in ("dns_ms", "request_ms"):
+            connection.execute(f"ALTER TABLE health_events DROP COLUMN {column}")
+    store = SqlHealthStore(default_url(tmp_path))
+    assert store.events(EventQuestion(0, NOW_MS * 2)) == found[::-1]
+    for number in range(10, 16):
+        store.save(HealthBatch(events=[event(NOW_MS + number)]), NOW_MS)
+    assert [one.count for one in hours(store)] == [16]
+    store.close()
+
+
+def test_a_page_of_the_log_follows_the_one_before(open_store) -> None:
+    store = open_store()
+    found = [event(NOW_MS + number // 3, agent=("", "a")[number % 2]) for number in range(12)]
+    store.save(HealthBatch(events=found), NOW_MS)
+    question, read = EventQuestion(0, NOW_MS * 2, limit=5), []
+    while page := store.log(question):
+        read += page
+        question = msgspec.structs.replace(question, before=(page[-1].event.at_ms, page[-1].number))
+    assert [kept.event for kept in read] == found[::-1]
+    assert store.event(read[0].number) == found[-1]
+    assert store.event(10**9) is None
+    assert len(store.events(EventQuestion(0, NOW_MS * 2, probes=True))) == 6
+    assert store.count(EventQuestion(0, NOW_MS * 2, probes=False), 4) == 4
+    assert store.oldest_ms() == NOW_MS
 
 
 def test_old_events_and_days_go_by_themselves(open_store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_v
             await front.start()
             wanted = EventQuestion(cut_ms, CLOCK.now_ms() + 60_000, region="WEU")
             await until(
-                lambda: any(not event.healthy for event in service.events(wanted)),
+                lambda: any(not event.healthy for event in service.history.events(wanted)),
                 "the log knows of the outage",
             )
             await until(lambda: status(service) == "healthy", "and it is over")
@@ -252,11 +252,16 @@ def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_coun
             assert again.checks is None, "it has them already"
             wanted = EventQuestion(0, CLOCK.now_ms() + 1, region="WEU")
             await until(
-                lambda: [event for event in service.events(wanted) if event.agent == "rome"],
+                lambda: [
+                    event for event in service.history.events(wanted) if event.agent == "rome"
+                ],
                 "its event",
             )
             await asyncio.sleep(1.2)  # longer than it takes to write another one down
-            assert len([event for event in service.events(wanted) if event.agent == "rome"]) == 1
+            assert (
+                len([event for event in service.history.events(wanted) if event.agent == "rome"])
+                == 1
+            )
 
     play(story)
 

@@ -315,9 +315,18 @@ def test_a_compressed_body_is_decoded_within_the_limit_before_it_is_compared(
     assert shown == ([] if ok else [(encoding, body[:200].decode())])
 
 
-def test_a_page_without_end_is_read_no_further_than_it_counts() -> None:
+def test_a_page_without_end_is_judged_by_its_beginning_and_timed_until_the_timeout() -> None:
     endless = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 20_000
-    assert run(lambda port: check("HTTP", port, timeout=20), answers(endless, then_s=60)).ok
+    result = run(lambda port: check("HTTP", port, timeout=1), answers(endless, then_s=60))
+    assert (result.ok, result.tries) == (True, 1)
+    assert 900 < result.rtt_ms < 1_000
+
+
+def test_the_time_of_a_large_page_is_that_of_its_whole_body() -> None:
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: 120000\r\n\r\n" + b"x" * 60_000
+    slow = answers(large, then_s=0.3, then=b"x" * 60_000)
+    result = run(lambda port: check("HTTP", port), slow)
+    assert result.ttfb_ms < 290 < result.rtt_ms
 
 
 def test_tcp_needs_no_more_than_a_connection() -> None:
@@ -336,7 +345,8 @@ def test_the_parts_of_the_waterfall_are_told_apart() -> None:
     assert result.ok
     assert result.tcp_ms > 0
     assert result.tls_ms > 0
-    assert 0 < result.ttfb_ms < 190 < result.rtt_ms
+    assert result.dns_ms > 0
+    assert 0 < result.request_ms < result.ttfb_ms < 190 < result.rtt_ms
     assert result.address == "127.0.0.1"
 
 

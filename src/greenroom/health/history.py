@@ -19,6 +19,7 @@ SAMPLE = 10_000
 
 PERCENTILES = (50, 75, 95, 99)
 TIMES = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
+PHASE_TIMES = ("dns_ms", *TIMES[:2], "request_ms", *TIMES[2:])
 
 _TEXT: Json = {"type": "string"}
 _TIME: Json = {"type": "string", "format": "date-time"}
@@ -63,10 +64,16 @@ CHECK_EVENT = ApiSchema(
             Shown(_TEXT),
         ),
         computed("code", "code of the answer; 0: there was none", Shown(_COUNT)),
-        computed("tcp_ms", "time to connect", Shown(_NUMBER)),
+        computed("dns_ms", "time to look the name up", Shown(_NUMBER)),
+        computed("tcp_ms", "time to connect after that", Shown(_NUMBER)),
         computed("tls_ms", "time of the TLS handshake after that", Shown(_NUMBER)),
+        computed("request_ms", "from the connection until the request was sent", Shown(_NUMBER)),
         computed("ttfb_ms", "from the connection to the first byte", Shown(_NUMBER)),
-        computed("rtt_ms", "from the connection to the end of the page", Shown(_NUMBER)),
+        computed(
+            "rtt_ms",
+            "from the connection to the end of the body, of which up to 4 MiB are read",
+            Shown(_NUMBER),
+        ),
         computed("tries", "tries of the probe", Shown(_COUNT)),
     )
 )
@@ -128,21 +135,6 @@ def span(since: str | None, until: str | None, now_ms: int) -> tuple[int, int]:
     return max(0, begin or 0), end or 0
 
 
-def events(
-    view: HealthView,
-    check: HealthCheck,
-    begin: int,
-    end: int,
-    region: str,
-    only_changes: bool,
-    count: int,
-) -> list[Json]:
-    question = EventQuestion(
-        begin, end, [check.id], region=region, only_changes=only_changes, limit=count
-    )
-    return [show(event) for event in view.events(question)]
-
-
 def show(event: CheckEvent) -> Json:
     result = event.result
     return CHECK_EVENT.show(
@@ -157,7 +149,7 @@ def show(event: CheckEvent) -> Json:
             "address": result.address,
             "expected_codes": event.expected,
             "code": result.code,
-            **{name: getattr(result, name) for name in TIMES},
+            **{name: getattr(result, name) for name in PHASE_TIMES},
             "tries": result.tries,
         }
     )
@@ -165,12 +157,12 @@ def show(event: CheckEvent) -> Json:
 
 def figures(view: HealthView, check: HealthCheck, begin: int, end: int) -> Json:
     failures: dict[str, dict[str, int]] = {}
-    for region, _scope, reason, count in view.counts(check.id, begin, end):
+    for region, _scope, reason, count in view.history.counts(check.id, begin, end):
         failures.setdefault(region, {})[reason] = failures.get(region, {}).get(reason, 0) + count
     timed: dict[str, list[CheckEvent]] = {}
-    for event in view.events(EventQuestion(begin, end, [check.id], limit=SAMPLE)):
+    for event in view.history.events(EventQuestion(begin, end, [check.id], limit=SAMPLE)):
         timed.setdefault(event.region, []).append(event)
-    days = view.uptimes([check.id], written(max(0, end - 90 * SPAN_MS))[:10])
+    days = view.history.uptimes([check.id], written(max(0, end - 90 * SPAN_MS))[:10])
     return FIGURES.show(
         {
             "since": written(begin),

@@ -254,8 +254,15 @@ class HealthMonitor:
                 "changed": turned,
                 "at_ms": now_ms,
                 "agent": "",
+                "result": self._verdict_result(check.id, report.result, said == HEALTHY),
             }
             self._pending.event(msgspec.structs.replace(event, **overall))
+
+    def _verdict_result(self, key: str, result: ProbeResult, healthy: bool) -> ProbeResult:
+        # This probe may disagree with the majority.
+        if result.ok == healthy:
+            return result
+        return ProbeResult("" if healthy else self._conditions[key].reason or Reason.OTHER)
 
     def _drop(self, key: str, now_ms: int) -> None:
         placed, condition = self._placed[key], self._conditions.get(key)

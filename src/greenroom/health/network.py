@@ -4,17 +4,19 @@ check's server name and the time of the first byte.
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ssl import SSLContext
-from typing import Any
+from typing import Any, TypeVar
 
 import httpcore
 
 from greenroom.health.tls import TlsContexts, is_address, require_name
 from greenroom.outbound import OutboundPolicy, OutboundRefused, Resolve
 from greenroom.outbound.policy import NEVER, PRIVATE
+
+T = TypeVar("T")
 
 RESOLVERS = 32
 """A hanging resolver takes only these threads."""
@@ -47,9 +49,12 @@ class Course:
     now: Callable[[], float]
     phase: str = "dns"
     address: str = ""
+    dns_ms: float = 0.0
     tcp_ms: float = 0.0
     tls_ms: float = 0.0
     ready: float = 0.0  # when the connection could take a request
+    sent: float = 0.0  # when the request was sent
+    until: float = 0.0  # when the try ends, on the event loop's clock
     first: float = 0.0  # when the first byte came
     marks: dict[str, float] = field(default_factory=dict)
 
@@ -66,6 +71,16 @@ class Course:
             )
         elif event == "connection.start_tls.complete":
             self.tls_ms, self.ready = self._since("connection.start_tls.started", at), at
+        elif event == "http11.send_request_body.complete":
+            self.sent = at
+
+    async def resolved(self, addresses: Awaitable[T]) -> T:
+        """Times the lookup, also one that fails."""
+        self.phase, began = "dns", self.now()
+        try:
+            return await addresses
+        finally:
+            self.dns_ms = (self.now() - began) * 1000
 
     def _since(self, event: str, at: float) -> float:
         return (at - self.marks[event]) * 1000

@@ -1,13 +1,14 @@
 """One probe of a health check. Each try has the whole `timeout`, from name resolution to the end of
 the body; only a timeout leads to another try, at once. A response is judged by its code, then by
-the first 10 KB of its body.
+the first 10 KB of its body; the rest is read to time it, up to BODY_TIMED.
 """
 
 import asyncio
+import contextlib
 import ssl
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from urllib.parse import urljoin
@@ -19,7 +20,7 @@ import structlog
 from greenroom.health.network import Course, ProbeNetwork
 from greenroom.health.reasons import lacking, reason_of
 from greenroom.health.tls import TlsContexts, is_address
-from greenroom.model.health_check import BODY_READ, HealthCheck, HttpCheck
+from greenroom.model.health_check import BODY_READ, BODY_TIMED, HealthCheck, HttpCheck
 from greenroom.model.probe import TIMEOUTS, ProbeResult, Reason
 from greenroom.outbound import Guard, OutboundRefused, OutboundTarget, read_target
 from greenroom.outbound.policy import is_outside, outside_only
@@ -32,6 +33,9 @@ USER_AGENT = "Mozilla/5.0 (compatible; greenroom-health-check/{version}; health-
 COMPARED_SHOWN = 200
 
 ID_SHOWN = 16
+
+RETURNS_S = 0.05
+"""A body that is still being timed ends this long before the try would time out."""
 
 _VERSION = version("greenroom")
 
@@ -63,7 +67,8 @@ async def _try(check: HealthCheck, equipment: Equipment) -> ProbeResult:
     course = Course(time.perf_counter)
     code, reason = 0, ""
     try:
-        async with asyncio.timeout(check.timeout):
+        async with asyncio.timeout(check.timeout) as limit:
+            course.until = limit.when() or 0.0
             code, reason = await PROBES[check.type](check, equipment, course)
     except Exception as error:
         # what a server makes the libraries raise is a failure of the probe, not of greenroom
@@ -98,15 +103,17 @@ def _result(course: Course, code: int, reason: str) -> ProbeResult:
         reason=reason,
         code=code,
         address=course.address,
+        dns_ms=round(course.dns_ms, 2),
         tcp_ms=round(course.tcp_ms, 2),
         tls_ms=round(course.tls_ms, 2),
+        request_ms=round((course.sent - course.ready) * 1000, 2) if course.sent else 0.0,
         ttfb_ms=round(ttfb, 2),
         rtt_ms=round((end - course.ready) * 1000, 2) if end else 0.0,
     )
 
 
 async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    addresses = await equipment.guard.addresses(check.address.lower(), check.port)
+    addresses = await course.resolved(equipment.guard.addresses(check.address.lower(), check.port))
     await course.trace("connection.connect_tcp.started", None)
     stream = await ProbeNetwork(addresses, course).connect_tcp(
         check.address, check.port, check.timeout
@@ -122,7 +129,7 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     outside = False
     for _ in range(REDIRECTS_MAX + 1):
-        found = await equipment.guard.check(target)
+        found = await course.resolved(equipment.guard.check(target))
         addresses = outside_only(found) if outside else found
         status, headers, body = await _asked(check, config, equipment, course, target, addresses)
         where = headers.get("location")
@@ -137,7 +144,6 @@ async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -
                 )
             return status, reason
         target, outside = _following(check, config, target, where), is_outside(course.address)
-        course.phase = "dns"
     raise OutboundRefused(f"more than {REDIRECTS_MAX} redirects")
 
 
@@ -168,7 +174,7 @@ async def _asked(
         port=target.port,
         target=target.path.encode(),
     )
-    course.first = 0.0
+    course.first = course.sent = course.tls_ms = 0.0
     async with httpcore.AsyncHTTPConnection(
         url.origin, ssl_context=_NO_TLS, network_backend=network
     ) as connection:
@@ -180,7 +186,9 @@ async def _asked(
         )
         response = await connection.handle_async_request(request)
         try:
-            body = await _beginning(response)
+            parts = response.aiter_stream()
+            body = await _beginning(response, parts)
+            await _timed(parts, course)
         finally:
             await response.aclose()
     course.marks["end"] = course.now()
@@ -226,12 +234,23 @@ def _headers(
     return [*found, ("Connection", "close")]
 
 
-async def _beginning(response: httpcore.Response) -> bytes:
+async def _timed(parts: AsyncIterator[bytes], course: Course) -> None:
+    """Reads the rest for its time alone: an endless page is as good as its beginning."""
+    read = 0
+    with contextlib.suppress(TimeoutError, httpcore.NetworkError, httpcore.ProtocolError):
+        async with asyncio.timeout_at(course.until - RETURNS_S):
+            async for part in parts:
+                read += len(part)
+                if read >= BODY_TIMED:
+                    break
+
+
+async def _beginning(response: httpcore.Response, parts: AsyncIterator[bytes]) -> bytes:
     """Some servers compress unasked."""
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
     body = b""
-    async for part in response.aiter_stream():
+    async for part in parts:
         try:
             body += decode(part, BODY_READ - len(body))
         except zlib.error:

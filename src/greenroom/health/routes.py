@@ -1,6 +1,6 @@
 """Health checks of a zone, under both of their published addresses, and probe agents."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,8 +10,17 @@ from greenroom.configuration.zones import zone_of
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
 from greenroom.health import probe_agents
+from greenroom.health.rules.memory import EventQuestion
+from greenroom.health.store import EVENTS_KEPT
 from greenroom.health.view import HealthStates, HealthView, NoStates
-from greenroom.web.dependencies import Document, Editor, Paged
+from greenroom.web.dependencies import (
+    PAGE_MAX,
+    PER_PAGE_MAX,
+    Document,
+    Editor,
+    Paged,
+    page_info,
+)
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
 from greenroom.web.refusals import ApiFault, Code, Refused
@@ -51,7 +60,9 @@ Time = Annotated[
         max_length=40, description="ISO 8601 with a zone; the last 24 hours when nothing is said."
     ),
 ]
-Count = Annotated[int, Query(ge=1, le=1_000, description="Events at most.")]
+Count = Annotated[
+    int | None, Query(ge=1, le=1_000, description="The same as `per_page`, of any number.")
+]
 
 
 def _add_previews(router: Router) -> None:
@@ -156,7 +167,7 @@ history = Router(
 )
 
 
-@history.get("/events", **told("[CheckEvent]", may="analytics"))
+@history.get("/events", **told("[CheckEvent]", info="Page", may="analytics"), known_only=True)
 def list_events(
     config_service: WithConfig,
     health: RunningHealth,
@@ -168,14 +179,34 @@ def list_events(
     only_changes: Annotated[
         bool, Query(description="Only events that changed the status.")
     ] = False,
-    limit: Count = 100,
+    status: Annotated[
+        Literal["", "Healthy", "Unhealthy"], Query(description="Only events of this status.")
+    ] = "",
+    page: Annotated[int, Query(ge=1, le=PAGE_MAX, description="Page number, starting at 1.")] = 1,
+    per_page: Annotated[
+        int, Query(ge=5, le=PER_PAGE_MAX, multiple_of=5, description="Events per page.")
+    ] = 100,
+    limit: Count = None,
 ) -> Response:
     """List what the probes of a health check found, newest first."""
     check = config_service.look(
         lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
     ).record
     begin, end = health_history.span(since, until, config_service.clock.now_ms())
-    return answered(health_history.events(health, check, begin, end, region, only_changes, limit))
+    per_page = limit or per_page
+    question = EventQuestion(
+        begin,
+        end,
+        [check.id],
+        region=region,
+        only_changes=only_changes,
+        healthy=status == "Healthy" if status else None,
+        limit=per_page,
+        offset=(page - 1) * per_page,
+    )
+    found = [health_history.show(event) for event in health.history.events(question)]
+    total = health.history.count(question, EVENTS_KEPT)
+    return answered(found, page_info(page, per_page, len(found), total))
 
 
 @history.get("/figures", **told("CheckFigures", may="analytics"))

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from greenroom.health.alerts import AlertSink, Placed
 from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
-from greenroom.health.rules.memory import EventQuestion, HealthMemory, HealthStore, Uptime
+from greenroom.health.rules.memory import HealthHistory, HealthMemory, HealthStore
 from greenroom.health.rules.roster import LOCAL, Agent
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
 from greenroom.health.writer import HealthWriter
@@ -26,7 +26,6 @@ from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import (
     AgentOrders,
     AgentReport,
-    CheckEvent,
     ProbeReport,
     ProbeResult,
     Report,
@@ -149,21 +148,9 @@ class HealthService:
         lost = self._monitor.lost()
         return [(agent, agent.name in lost) for agent in self._monitor.agents()]
 
-    # -- what was ----------------------------------------------------------------------------------
-
-    def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Blocks."""
-        return self._store.events(question)
-
-    def counts(
-        self, check_id: str, since_ms: int, until_ms: int
-    ) -> list[tuple[str, str, str, int]]:
-        """Blocks."""
-        return self._store.counts(check_id, since_ms, until_ms)
-
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """Blocks."""
-        return self._store.uptimes(check_ids, since_day)
+    @property
+    def history(self) -> HealthHistory:
+        return self._store
 
     # -- loops -------------------------------------------------------------------------------------
 

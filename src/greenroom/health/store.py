@@ -4,7 +4,7 @@ from the configuration, because it is written every second; with PostgreSQL they
 
 import datetime
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,17 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Select,
     Table,
     Text,
+    case,
     delete,
     func,
     insert,
+    inspect,
     select,
     text,
 )
-from sqlalchemy.dialects import sqlite
 
 from greenroom.database.engine import (
     connect,
@@ -35,11 +37,18 @@ from greenroom.database.engine import (
     shown,
     transaction,
 )
+from greenroom.database.upsert import upsert
+from greenroom.health import hour_store
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import (
+    HOUR_MS,
     EventQuestion,
     HealthBatch,
     HealthMemory,
+    HourQuestion,
+    HourSum,
+    KeptEvent,
+    StepCount,
     Uptime,
 )
 from greenroom.health.rules.roster import Agent
@@ -54,7 +63,10 @@ DAYS_KEPT = 400
 
 PRUNE_EVERY = 60
 
-PAGE_MAX = 50_000
+PAGE_MAX = 60_000
+
+OLDER_AT_ONCE = 2_000
+"""Events of an older version that each write adds to the hourly sums: three million in an hour."""
 
 metadata = MetaData(schema=None)
 _Number = BigInteger().with_variant(Integer, "sqlite")
@@ -86,6 +98,9 @@ _TEXTS = (
     "address",
 )
 _FLOATS = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
+_LATER_FLOATS = ("dns_ms", "request_ms")
+"""Columns that are added to tables of older versions."""
+
 events = Table(
     "health_events",
     metadata,
@@ -94,6 +109,7 @@ events = Table(
     *(Column(name, Text, nullable=False) for name in _TEXTS),
     *(Column(name, Integer, nullable=False) for name in ("healthy", "changed", "code", "tries")),
     *(Column(name, Float, nullable=False) for name in _FLOATS),
+    *(Column(name, Float, nullable=False, server_default="0") for name in _LATER_FLOATS),
     Index("health_events_at", "at_ms"),
     Index("health_events_check", "check_id", "at_ms"),
 )
@@ -112,6 +128,13 @@ alerts = Table(
     Column("number", _Number, Identity(), primary_key=True),
     Column("body", Text, nullable=False),
 )
+rollup = Table(
+    "health_rollup",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("below", BigInteger, nullable=False),
+)
+"""Events below this number are older than the hourly sums, and are still to be added to them."""
 lease = Table(
     "health_lease",
     metadata,
@@ -138,7 +161,7 @@ class SqlHealthStore:
         self.name = shown(address)
         self._engine = connect(address)
         self._guard = threading.Lock()
-        self._prepared = False
+        self._prepared = self._rolled_up = False
         self._writes = 0
 
     def load(self) -> HealthMemory:
@@ -167,12 +190,14 @@ class SqlHealthStore:
             if batch.events:
                 connection.execute(insert(events), [_row(event) for event in batch.events])
                 self._add_up(connection, batch.events)
+                hour_store.add(connection, batch.events)
             if batch.alerts:
                 connection.execute(
                     insert(alerts),
                     [{"body": msgspec.json.encode(alert).decode()} for alert in batch.alerts],
                 )
             self._writes += 1
+            self._add_older(connection)
             if self._writes % PRUNE_EVERY == 1:
                 self._prune(connection, now_ms)
 
@@ -187,43 +212,66 @@ class SqlHealthStore:
             connection.execute(delete(alerts).where(alerts.c.number.in_(numbers)))
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
+        return [kept.event for kept in self.log(question)]
+
+    def log(self, question: EventQuestion) -> list[KeptEvent]:
+        wanted = (
+            _wanted(select(events), question)
+            .order_by(events.c.at_ms.desc(), events.c.number.desc())
+            .limit(min(question.limit, PAGE_MAX))
+            .offset(question.offset)
+        )
+        return [KeptEvent(row.number, _event(row._mapping)) for row in self._read(wanted)]
+
+    def event(self, number: int) -> CheckEvent | None:
+        found = self._read(select(events).where(events.c.number == number))
+        return _event(found[0]._mapping) if found else None
+
+    def count(self, question: EventQuestion, most: int) -> int:
+        some = _wanted(select(events.c.number), question).limit(most).subquery()
+        return int(self._read(select(func.count()).select_from(some))[0][0])
+
+    def oldest_ms(self) -> int | None:
+        found = self._read(select(func.min(events.c.at_ms)))[0][0]
+        return None if found is None else int(found)
+
+    def hours(self, question: HourQuestion) -> list[HourSum]:
         self._prepare()
-        wanted = select(events).where(
-            events.c.at_ms >= question.since_ms, events.c.at_ms < question.until_ms
-        )
-        if question.check_ids:
-            wanted = wanted.where(events.c.check_id.in_(question.check_ids))
-        for name in ("zone_id", "region", "scope"):
-            if getattr(question, name):
-                wanted = wanted.where(events.c[name] == getattr(question, name))
-        if question.only_changes:
-            wanted = wanted.where(events.c.changed == 1)
-        wanted = wanted.order_by(events.c.at_ms.desc(), events.c.number.desc()).limit(
-            min(question.limit, PAGE_MAX)
-        )
         with transaction(self._engine, writes=False) as connection:
-            return [_event(row._mapping) for row in connection.execute(wanted)]
+            return hour_store.read(connection, question)
+
+    def hour_counts(self, question: HourQuestion) -> list[StepCount]:
+        self._prepare()
+        with transaction(self._engine, writes=False) as connection:
+            return hour_store.counts(connection, question)
+
+    def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
+        self._prepare()
+        with transaction(self._engine, writes=False) as connection:
+            return hour_store.availability(connection, since_ms, until_ms)
+
+    def step_counts(self, question: EventQuestion, step_ms: int) -> list[StepCount]:
+        at = events.c.at_ms - events.c.at_ms % step_ms
+        of = (events.c.check_id, at, case((events.c.healthy == 1, ""), else_=events.c.reason))
+        wanted = _wanted(select(*of, func.count()), question).group_by(*of)
+        return [StepCount(row[0], int(row[1]), row[2], int(row[3])) for row in self._read(wanted)]
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
-        self._prepare()
         of = (events.c.region, events.c.scope, events.c.reason)
         wanted = select(*of, func.count()).where(
             events.c.check_id == check_id, events.c.at_ms >= since_ms, events.c.at_ms < until_ms
         )
-        with transaction(self._engine, writes=False) as connection:
-            return [tuple(row) for row in connection.execute(wanted.group_by(*of).order_by(*of))]
+        return [tuple(row) for row in self._read(wanted.group_by(*of).order_by(*of))]
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        self._prepare()
         wanted = (
             select(days)
             .where(days.c.check_id.in_(check_ids), days.c.day >= since_day)
             .order_by(days.c.check_id, days.c.day)
         )
-        with transaction(self._engine, writes=False) as connection:
-            rows = connection.execute(wanted).all()
+        rows = self._read(wanted)
         return [
             Uptime(
                 row.check_id,
@@ -246,7 +294,7 @@ class SqlHealthStore:
             row = connection.execute(select(lease).where(lease.c.id == 1).with_for_update()).first()
             if row and row.holder != holder and row.until_ms > now_ms:
                 return False
-            self._upsert(
+            upsert(
                 connection,
                 lease,
                 [{"id": 1, "holder": holder, "until_ms": now_ms + term_ms}],
@@ -257,14 +305,36 @@ class SqlHealthStore:
     def close(self) -> None:
         self._engine.dispose()
 
+    def _read(self, wanted: Select[Any]) -> Sequence[Any]:
+        self._prepare()
+        with transaction(self._engine, writes=False) as connection:
+            return connection.execute(wanted).all()
+
     def _prepare(self) -> None:
         with self._guard:
             if not self._prepared:
                 with transaction(self._engine, writes=True) as connection:
                     if connection.dialect.name == "postgresql":
                         connection.execute(text("SELECT pg_advisory_xact_lock(1735550323)"))
-                    metadata.create_all(connection)
+                    _make_tables(connection)
                 self._prepared = True
+
+    def _add_older(self, connection: Connection) -> None:
+        """Adds some events of an older version to the hourly sums, newest first."""
+        if self._rolled_up:
+            return
+        below = connection.execute(select(rollup.c.below)).scalar() or 0
+        older = connection.execute(
+            select(events)
+            .where(events.c.number < below)
+            .order_by(events.c.number.desc())
+            .limit(OLDER_AT_ONCE)
+        ).all()
+        hour_store.add(connection, [_event(row._mapping) for row in older])
+        self._rolled_up = not older
+        if below:
+            least = older[-1].number if older else 0
+            upsert(connection, rollup, [{"id": 1, "below": least}], {"below"})
 
     def _save_conditions(self, connection: Connection, batch: HealthBatch) -> None:
         gone = [key for key, found in batch.conditions.items() if found is None]
@@ -275,7 +345,7 @@ class SqlHealthStore:
             for key, found in batch.conditions.items()
             if found
         ]
-        self._upsert(connection, conditions, kept, {"body"})
+        upsert(connection, conditions, kept, {"body"})
 
     def _add_up(self, connection: Connection, found: Sequence[CheckEvent]) -> None:
         sums: dict[tuple[str, str], list[float]] = {}
@@ -292,28 +362,7 @@ class SqlHealthStore:
             {"check_id": key, "day": day, "good": good, "total": all_, "rtt_sum": rtt}
             for (key, day), (good, all_, rtt) in sums.items()
         ]
-        self._upsert(connection, days, rows, set(), {"good", "total", "rtt_sum"})
-
-    def _upsert(
-        self,
-        connection: Connection,
-        table: Table,
-        rows: Sequence[dict[str, Any]],
-        replaced: set[str],
-        added: Collection[str] = (),
-    ) -> None:
-        if not rows:
-            return
-        statement = _insert_of(connection.dialect.name)(table)
-        changes = {name: statement.excluded[name] for name in replaced} | {
-            name: table.c[name] + statement.excluded[name] for name in added
-        }
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=list(table.primary_key.columns), set_=changes
-            ),
-            list(rows),
-        )
+        upsert(connection, days, rows, set(), {"good", "total", "rtt_sum"})
 
     def _prune(self, connection: Connection, now_ms: int) -> None:
         newest = connection.execute(select(func.max(events.c.number))).scalar() or 0
@@ -323,15 +372,45 @@ class SqlHealthStore:
             days=DAYS_KEPT
         )
         connection.execute(delete(days).where(days.c.day < f"{oldest:%Y-%m-%d}"))
+        known = connection.execute(select(days.c.check_id).distinct()).scalars().all()
+        hour_store.prune(connection, now_ms - EVENTS_MS - HOUR_MS, known)
 
 
-def _insert_of(dialect: str) -> Callable[[Table], Any]:
-    """PostgreSQL's dialect is slow to import."""
-    if dialect == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as insert_or_update
+def _make_tables(connection: Connection) -> None:
+    known = inspect(connection)
+    older = known.has_table("health_events") and not known.has_table("health_hours")
+    metadata.create_all(connection)
+    hour_store.metadata.create_all(connection)
+    there = {column["name"] for column in known.get_columns("health_events")}
+    for name in _LATER_FLOATS:
+        if name not in there:
+            connection.execute(
+                text(f"ALTER TABLE health_events ADD COLUMN {name} FLOAT NOT NULL DEFAULT 0")
+            )
+    if older:
+        newest = connection.execute(select(func.max(events.c.number))).scalar() or 0
+        upsert(connection, rollup, [{"id": 1, "below": newest + 1}], {"below"})
 
-        return insert_or_update
-    return sqlite.insert
+
+def _wanted(wanted: Select[Any], question: EventQuestion) -> Select[Any]:
+    wanted = wanted.where(events.c.at_ms >= question.since_ms, events.c.at_ms < question.until_ms)
+    if question.check_ids:
+        wanted = wanted.where(events.c.check_id.in_(question.check_ids))
+    for name in ("zone_id", "region", "scope", "reason"):
+        if getattr(question, name):
+            wanted = wanted.where(events.c[name] == getattr(question, name))
+    if question.only_changes:
+        wanted = wanted.where(events.c.changed == 1)
+    if question.healthy is not None:
+        wanted = wanted.where(events.c.healthy == int(question.healthy))
+    if question.probes is not None:
+        wanted = wanted.where(events.c.agent != "" if question.probes else events.c.agent == "")
+    if question.before:
+        at_ms, number = question.before
+        wanted = wanted.where(
+            (events.c.at_ms < at_ms) | ((events.c.at_ms == at_ms) & (events.c.number < number))
+        )
+    return wanted
 
 
 def _row(event: CheckEvent) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """The interface of running health checks for the API."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
-from greenroom.health.rules.memory import EventQuestion, Uptime
+from greenroom.health.rules.memory import HealthHistory
 from greenroom.health.rules.roster import Agent
-from greenroom.model.probe import AgentOrders, AgentReport, CheckEvent
+from greenroom.model.probe import AgentOrders, AgentReport
 from greenroom.web.pages.parts import PagePart
 
 
@@ -30,16 +30,8 @@ class HealthView(HealthStates, Protocol):
 
     def agents(self) -> list[tuple[Agent, bool]]: ...
 
-    def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Newest first. Blocks; raises StorageFailed."""
-
-    def counts(
-        self, check_id: str, since_ms: int, until_ms: int
-    ) -> list[tuple[str, str, str, int]]:
-        """(region, scope, reason, events). Blocks; raises StorageFailed."""
-
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
-        """Blocks; raises StorageFailed."""
+    @property
+    def history(self) -> HealthHistory: ...
 
 
 HEALTH_VIEW = PagePart[HealthView]("health")

@@ -38,7 +38,9 @@ HEADERS_MAX = 20
 """With HEADER_VALUE_MAX keeps a request below 64 KB."""
 HEADER_VALUE_MAX = 2_048
 BODY_READ = 10_240
-"""As published."""
+"""As published: what is compared with the expected text."""
+BODY_TIMED = 4 << 20
+"""Read after that for its time, and thrown away: few pages are larger, and a probe stays cheap."""
 
 PORTS = {"HTTP": 80, "HTTPS": 443, "TCP": 80}
 

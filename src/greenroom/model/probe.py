@@ -37,7 +37,8 @@ Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """`reason` is empty when all was well. `ttfb_ms` and `rtt_ms` run from the ready connection to
-    the first byte and to the end of what is read. What did not happen is 0.
+    the first byte and to the end of the body (or of what is read of it); `request_ms` is the
+    part of both in which the request was sent. What did not happen is 0.
     """
 
     reason: str = ""
@@ -48,6 +49,8 @@ class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
     ttfb_ms: float = 0.0
     rtt_ms: float = 0.0
     tries: int = 1
+    dns_ms: float = 0.0
+    request_ms: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -75,8 +78,10 @@ class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     reason: Annotated[str, msgspec.Meta(max_length=64)] = ""  # one of Reason, or empty
     code: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
     address: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    dns_ms: Milliseconds = 0.0
     tcp_ms: Milliseconds = 0.0
     tls_ms: Milliseconds = 0.0
+    request_ms: Milliseconds = 0.0
     ttfb_ms: Milliseconds = 0.0
     rtt_ms: Milliseconds = 0.0
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1

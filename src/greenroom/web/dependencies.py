@@ -176,14 +176,17 @@ class PageQuery:
         return shown, self.info(len(shown), len(everything))
 
     def info(self, count: int, total: int) -> dict[str, int]:
-        pages = -(-total // self.per_page)
-        return {
-            "page": self.page,
-            "per_page": self.per_page,
-            "count": count,
-            "total_count": total,
-            "total_pages": pages,
-        }
+        return page_info(self.page, self.per_page, count, total)
+
+
+def page_info(page: int, per_page: int, count: int, total: int) -> dict[str, int]:
+    return {
+        "page": page,
+        "per_page": per_page,
+        "count": count,
+        "total_count": total,
+        "total_pages": -(-total // per_page),
+    }
 
 
 Paged = Annotated[PageQuery, Depends(PageQuery)]

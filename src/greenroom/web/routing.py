@@ -215,9 +215,10 @@ class ApiRoute(Route):
         responses: dict[str, Any] | None = None,
         body: dict[str, Any] | None = None,
         outbound: bool = False,
+        known_only: bool = False,
     ) -> None:
-        """`outbound`: the function waits for another server. Raises TypeError when a parameter has
-        no source.
+        """`outbound`: the function waits for another server. `known_only`: other parameters in the
+        query string are refused. Raises TypeError when a parameter has no source.
         """
         super().__init__(path, self.answer, methods=[method])
         self.methods = {method}  # HEAD is not offered
@@ -235,7 +236,7 @@ class ApiRoute(Route):
         if len(guards) != 1:
             raise TypeError(f"{method} {path} must have exactly one guard, not {len(guards)}")
         self.guard: RouteGuard = guards.pop()
-        self.outbound = outbound
+        self.outbound, self.known_only = outbound, known_only
         self.queries = tuple(dict.fromkeys(self._call.queries()))
         self._reads: list[Callable[[Request], Awaitable[Any]]] = [
             *dict.fromkeys(call.function for call in calls if call.waits)
@@ -244,7 +245,7 @@ class ApiRoute(Route):
     async def answer(self, request: Request) -> Response:
         """The guard, the query, the body, the function. Raises Refused."""
         given = _Given(request, {self.guard: await run_in_threadpool(self.guard, request)})
-        faults: list[ApiFault] = []
+        faults = self._unknown(request) if self.known_only else []
         given.query = {query: query.value(request, faults) for query in self.queries}
         if faults:
             raise Refused(*faults)
@@ -260,6 +261,17 @@ class ApiRoute(Route):
             else await run_in_threadpool(self._call.result, given)
         )
         return done
+
+    def _unknown(self, request: Request) -> list[ApiFault]:
+        known = [query.name for query in self.queries]
+        return [
+            ApiFault(
+                Code.BAD_QUERY,
+                f"{name[:VALUE_SHOWN_MAX]}: unknown parameter; known are {', '.join(known)}",
+            )
+            for name in dict.fromkeys(request.query_params)
+            if name not in known
+        ]
 
 
 class Router:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
+from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
@@ -107,7 +108,8 @@ def show(page: PageRequest) -> Response:
     if states is not None:
         begin, end = page.now_ms - DAY_MS, page.now_ms + 1
         figures = health_history.figures(states, entry.record, begin, end)
-        events = health_history.events(states, entry.record, begin, end, "", False, EVENTS_SHOWN)
+        question = EventQuestion(begin, end, [entry.id], probes=True, limit=EVENTS_SHOWN)
+        events = [health_history.show(event) for event in states.history.events(question)]
     shown = health_checks.show(entry, states or NoStates())
     return page.render(
         "health_check.html",

@@ -1,12 +1,28 @@
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.roster import Agent
+from greenroom.health.rules.sketch import Sketch
 from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent
+
+HOUR_MS = 3_600_000
+TIMES = ("dns_ms", "tcp_ms", "tls_ms", "request_ms", "ttfb_ms", "rtt_ms")
+HOUR_KEY = (
+    "check_id",
+    "hour_ms",
+    "region",
+    "scope",
+    "probe",
+    "healthy",
+    "reason",
+    "code",
+    "address",
+    "changed",
+)
 
 
 class HealthMemory(msgspec.Struct, frozen=True):
@@ -26,7 +42,9 @@ class HealthBatch(msgspec.Struct, frozen=True):
 
 
 class EventQuestion(msgspec.Struct, frozen=True):
-    """`since_ms` is inclusive, `until_ms` exclusive."""
+    """`since_ms` is inclusive, `until_ms` exclusive. `healthy` and `probes` None: both. `before`:
+    (time, number) of the event that ended the page before.
+    """
 
     since_ms: int
     until_ms: int
@@ -36,6 +54,97 @@ class EventQuestion(msgspec.Struct, frozen=True):
     scope: str = ""
     only_changes: bool = False
     limit: int = 1_000
+    offset: int = 0
+    healthy: bool | None = None
+    probes: bool | None = None  # probes of agents, or verdicts over all of them
+    reason: str = ""
+    before: tuple[int, int] | None = None
+
+
+class KeptEvent(NamedTuple):
+    number: int
+    event: CheckEvent
+
+
+class HourQuestion(msgspec.Struct, frozen=True):
+    """Whole hours from the one of `since_ms` on. No `check_ids`: all of them."""
+
+    since_ms: int
+    until_ms: int
+    check_ids: Sequence[str] = ()
+    zone_id: str = ""
+    region: str = ""
+    scope: str = ""
+    probes: bool | None = None
+    limit: int = 100_000
+
+
+class HourSum(msgspec.Struct):
+    """Events of an hour that agree in everything but their times. `times` are in the order of
+    TIMES.
+    """
+
+    check_id: str
+    hour_ms: int
+    region: str
+    scope: str
+    probe: int
+    healthy: int
+    reason: str
+    code: int
+    address: str
+    changed: int
+    zone_id: str
+    name: str
+    fqdn: str
+    expected: str
+    count: int = 0
+    times: list[Sketch] = []
+
+    def add(self, event: CheckEvent) -> None:
+        self.count += 1
+        self.times = self.times or [Sketch() for _ in TIMES]
+        for sketch, name in zip(self.times, TIMES, strict=True):
+            value = getattr(event.result, name)
+            if value:
+                sketch.record(value)
+
+    def merge(self, other: "HourSum") -> None:
+        self.count += other.count
+        for mine, more in zip(self.times, other.times, strict=True):
+            mine.add(more)
+
+
+def hour_sums(events: Iterable[CheckEvent]) -> dict[tuple[Any, ...], HourSum]:
+    """By the values of HOUR_KEY."""
+    sums: dict[tuple[Any, ...], HourSum] = {}
+    for event in events:
+        result = event.result
+        key = (
+            event.check_id,
+            event.at_ms // HOUR_MS * HOUR_MS,
+            event.region,
+            event.scope,
+            int(bool(event.agent)),
+            int(event.healthy),
+            result.reason,
+            result.code,
+            result.address,
+            int(event.changed),
+        )
+        if key not in sums:
+            sums[key] = HourSum(*key, event.zone_id, event.name, event.fqdn, event.expected)
+        sums[key].add(event)
+    return sums
+
+
+class StepCount(NamedTuple):
+    """Events of one check and reason from `at_ms` on. `reason` is empty for healthy ones."""
+
+    check_id: str
+    at_ms: int
+    reason: str
+    number: int
 
 
 class Uptime(msgspec.Struct, frozen=True):
@@ -46,7 +155,41 @@ class Uptime(msgspec.Struct, frozen=True):
     rtt_ms: float  # mean of the good probes
 
 
-class HealthStore(Protocol):
+class HealthHistory(Protocol):
+    """All methods block and raise StorageFailed."""
+
+    def events(self, question: EventQuestion) -> list[CheckEvent]:
+        """Newest first."""
+
+    def log(self, question: EventQuestion) -> list[KeptEvent]:
+        """Newest first."""
+
+    def event(self, number: int) -> CheckEvent | None: ...
+
+    def count(self, question: EventQuestion, most: int) -> int:
+        """At most `most` are counted."""
+
+    def oldest_ms(self) -> int | None:
+        """The oldest event kept."""
+
+    def hours(self, question: HourQuestion) -> list[HourSum]: ...
+
+    def hour_counts(self, question: HourQuestion) -> list[StepCount]: ...
+
+    def step_counts(self, question: EventQuestion, step_ms: int) -> list[StepCount]: ...
+
+    def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
+        """Check -> (healthy verdicts, verdicts) of whole hours."""
+
+    def counts(
+        self, check_id: str, since_ms: int, until_ms: int
+    ) -> list[tuple[str, str, str, int]]:
+        """(region, scope, reason or empty, number of events)."""
+
+    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]: ...
+
+
+class HealthStore(HealthHistory, Protocol):
     """Several processes may share it; one leads. All methods block and raise StorageFailed."""
 
     def load(self) -> HealthMemory: ...
@@ -57,15 +200,6 @@ class HealthStore(Protocol):
     def alerts(self) -> list[tuple[int, Alert]]: ...
 
     def handed_on(self, numbers: Sequence[int]) -> None: ...
-
-    def events(self, question: EventQuestion) -> list[CheckEvent]: ...
-
-    def counts(
-        self, check_id: str, since_ms: int, until_ms: int
-    ) -> list[tuple[str, str, str, int]]:
-        """(region, scope, reason or empty, number of events)."""
-
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]: ...
 
     def lead(self, holder: str, term_ms: int) -> bool: ...
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a release into dist/ and verifies it: wheel, source, SBOM, checksums, notes. `scripts/release.sh`, on a clean checkout.
+# Builds a release into dist/ and verifies it: wheel, source, chart, SBOM, checksums, notes. `scripts/release.sh`, on a clean checkout.
 # It needs no secret: it prints the commands that sign and upload.
 set -eu
 cd "$(dirname -- "$0")/.."
@@ -33,9 +33,14 @@ for file in "$out"/*.whl "$out"/*.tar.gz; do
 done
 cp "$work/greenroom.cdx.json" "$out/greenroom-$version.cdx.json"
 
+say "chart"
+# What `helm package` makes, with the commit's time instead of this run's.
+tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C charts -cf - greenroom | gzip -n >"$out/greenroom-chart-$version.tgz"
+[ ! -x .venv/bin/helm ] || .venv/bin/helm lint --strict "$out/greenroom-chart-$version.tgz"
+
 say "notes and checksums"
 awk '/^## \[/ { if (found) exit; found = 1 } found' CHANGELOG.md >"$out/NOTES.txt"
-(cd "$out" && sha256sum ./*.whl ./*.tar.gz ./*.json >SHA256SUMS)
+(cd "$out" && sha256sum ./*.whl ./*.tar.gz ./*.tgz ./*.json >SHA256SUMS)
 
 say "the wheel in a clean environment: its demo must let a visitor in"
 "$uv" venv --quiet --python "$python" "$work/venv"

@@ -43,7 +43,6 @@ from greenroom.asgi import WaitingRoom
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.proxies.service import ProxyQuestions
@@ -144,7 +143,7 @@ class Asking:
         )
         self._connections = []
         for _ in range(CONNECTIONS):
-            kept, connection = Kept(), VisitorConnection(self.gateway)
+            kept, connection = Kept(), self.gateway.connection()
             connection.connection_made(kept)  # type: ignore[arg-type]
             self._connections.append((connection.data_received, kept))
         self._at = 0

@@ -37,9 +37,8 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.connection import OriginConnection
+from greenroom.gateway.origin.pool import OriginConnection
 from greenroom.gateway.server import Gateway
-from greenroom.gateway.visitor.connection import VisitorConnection
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
@@ -148,11 +147,11 @@ def asker(
     """Sends requests, one over each connection in each turn of the loop, and gives what was
     written; an origin answers at once.
     """
-    pool = gateway.pool_for("x")
+    pool = gateway.state.pool_for("x")
     assert pool is not None
     visitors: list[tuple[Callable[[bytes], None], Kept]] = []
     for _ in range(connections):
-        kept, connection = Kept(), VisitorConnection(gateway)
+        kept, connection = Kept(), gateway.connection()
         connection.connection_made(kept)  # type: ignore[arg-type]
         visitors.append((connection.data_received, kept))
         origin = OriginConnection(pool)

@@ -67,7 +67,7 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
         ("errors.py", "import greenroom.model.room"),
         ("lookups/__init__.py", "import greenroom.outbound"),
         ("attic.py", ""),
-        ("gateway/visitor/contracts.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
+        ("gateway/visitor/stream.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
         ("ledgers/sync/batch.py", "import greenroom.ledgers.redis.link"),
     ],
     ids=[

@@ -327,7 +327,7 @@ class Rig:
             on_error=self.errors.append,
             sweep_s=0.02,
         )
-        self.gateway.now = without_stalls(self.gateway.now)
+        self.gateway.state.now = without_stalls(self.gateway.state.now)
         try:
             (self.address,) = await self.gateway.start(host="127.0.0.1", tls=tls)
             yield self

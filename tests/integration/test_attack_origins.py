@@ -126,7 +126,7 @@ def test_the_operator_of_the_machine_may_use_any_address_that_is_not_a_listener_
 def test_a_refused_address_is_a_502_that_keeps_the_place_and_is_counted(rig, run) -> None:
     async def story() -> None:
         async with rig.running():
-            rig.gateway._guard._listening = lambda: [("127.0.0.1", rig.origin.port)]
+            rig.gateway.state.guard._listening = lambda: [("127.0.0.1", rig.origin.port)]
             answer = await rig.get()
             assert (answer.status, rig.counts.origin_connects_refused, rig.origin_connections) == (
                 502,

@@ -63,7 +63,7 @@ def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(
         async with rig.running(origin=abrupt.origin), rig.visitor() as talk:
             talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + PIECE)
             await asyncio.to_thread(abrupt.request_begins)
-            (visitor,) = rig.gateway._connections
+            (visitor,) = rig.gateway._connections.open
             abrupt.answers_and_resets(answer)
             visitor.data_received(
                 PIECE

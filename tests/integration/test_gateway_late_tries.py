@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from greenroom.decision.verdict import Forward, Verdict
-from greenroom.gateway.visitor import late_tries
+from greenroom.gateway.visitor import long_poll
 from greenroom.model.visit import Arrival
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -34,7 +34,7 @@ class Trying:
 @pytest.fixture
 def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
     """Every request is a late try: the first of these."""
-    monkeypatch.setattr(late_tries, "AGAIN_MS", 20)
+    monkeypatch.setattr(long_poll, "AGAIN_MS", 20)
     prepared: list[Trying] = []
 
     def verdict(
@@ -87,14 +87,14 @@ def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_dr
     rig, run, late, monkeypatch
 ) -> None:
     async def story() -> None:
-        monkeypatch.setattr(late_tries, "HELD_MOST", 1)
+        monkeypatch.setattr(long_poll, "HELD_MOST", 1)
         late.append(Trying(rig.PAGE))
         late[0].held_ms = 60_000
         async with rig.running(), rig.visitor() as talk, rig.visitor() as second:
             talk.send(GET)
             await rig.until(lambda: late[0].tries > 1, "the answer is held")
             assert (await second.get()).body == rig.PAGE.body
-            rig.gateway.late_tries.draining = True
+            rig.gateway.state.keeps = False
             assert (await talk.response("GET")).body == rig.PAGE.body
 
     run(story())

@@ -59,7 +59,7 @@ def test_an_exception_on_the_way_to_the_origin_holds_the_visitor_and_keeps_the_p
 
         keep_ticket(rig)
         async with rig.running():
-            rig.gateway.origins = origins
+            rig.gateway.state.origins = origins
             response = await rig.get()
             assert response.status == 503
             assert the_place_is_kept(rig, response)
@@ -98,7 +98,7 @@ def test_a_second_verdict_changes_nothing(rig, run, at_once: bool) -> None:
             return Forward() if at_once else None
 
         async with rig.running():
-            rig.gateway.batch = DecisionBatch(twice, rig.gateway.later)
+            rig.gateway.batch = DecisionBatch(twice, rig.gateway.state.later)
             assert (await rig.get()).body == rig.PAGE.body
         assert rig.requests == []
 
@@ -110,7 +110,7 @@ def test_a_decision_that_never_comes_holds_the_visitor(rig, run) -> None:
         late = []
         async with rig.running(decision_s=1):
             rig.gateway.batch = DecisionBatch(
-                lambda arrival, later, late_try: late.append(later), rig.gateway.later
+                lambda arrival, later, late_try: late.append(later), rig.gateway.state.later
             )
             assert (await rig.get()).status == 503
             late[0](Forward())

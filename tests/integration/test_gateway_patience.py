@@ -25,7 +25,9 @@ def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_k
         def decide(_: Arrival) -> Answer:
             nonlocal served, kept
             served += 1
-            kept = max(kept, *(len(connection._buffer) for connection in rig.gateway._connections))
+            kept = max(
+                kept, *(len(connection._buffer) for connection in rig.gateway._connections.open)
+            )
             return rig.PAGE
 
         rig.decisions.decide = decide
@@ -42,7 +44,7 @@ def test_a_flood_of_pipelined_requests_leaves_the_others_their_turn_and_is_not_k
         assert most <= 300, (
             "an answer takes some turns of the event loop, and the flood gets one request in each"
         )
-        assert kept <= rig.gateway.limits.pipelined_bytes + READ_MOST
+        assert kept <= rig.gateway.state.limits.pipelined_bytes + READ_MOST
 
     run(story())
 
@@ -144,14 +146,14 @@ def test_a_tunnel_may_be_silent_after_back_pressure_as_long_as_before(tunnel, ru
         async with tunnel.running(tunnel_idle_s=300, origin_read_s=1), tunnel.visitor() as talk:
             talk.send(HELLO)
             await talk.response()
-            (connection,) = tunnel.gateway._connections
+            (connection,) = tunnel.gateway._connections.open
             for full, room in (
                 (connection.pause_writing, connection.resume_writing),
                 (connection.exchange.origin_is_full, connection.exchange.origin_has_room),
             ):
                 full()
                 room()
-                assert connection.deadline > tunnel.gateway.now() + 200
+                assert connection.deadline > tunnel.gateway.state.now() + 200
 
     run(story())
 
@@ -179,7 +181,7 @@ def test_a_request_that_has_come_is_not_late(rig, run) -> None:
         rig.decisions.decide = rig.hold_all
         async with rig.running(), rig.visitor() as talk:
             await talk.get()
-            (connection,) = rig.gateway._connections
+            (connection,) = rig.gateway._connections.open
             connection.data_received(GET % b"/")
             connection.deadline = 0.0
             rig.gateway._sweep()

@@ -358,7 +358,7 @@ def test_each_host_has_its_own_origin(rig, run) -> None:
             there = type(here)(
                 "http", "127.0.0.1", server.sockets[0].getsockname()[1], host_header="inner"
             )
-            rig.gateway.origins = lambda host: there if host == "there" else here
+            rig.gateway.state.origins = lambda host: there if host == "there" else here
             for host, body in (
                 ("here", b"hello from /"),
                 ("there", b"there"),

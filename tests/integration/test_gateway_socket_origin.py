@@ -61,7 +61,7 @@ def test_a_request_never_goes_to_a_socket_of_greenroom_itself(rig, run, tmp_path
         async with on_file(rig, path):
             if linked:
                 own.symlink_to(path)
-            rig.gateway._guard = OriginGuard(lambda: [("127.0.0.1", 8080), (str(own), 0)])
+            rig.gateway.state.guard = OriginGuard(lambda: [("127.0.0.1", 8080), (str(own), 0)])
             assert (await rig.get()).status == 502
             assert rig.counts.origin_connects_refused == 1
         assert rig.requests == []

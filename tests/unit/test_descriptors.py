@@ -2,12 +2,13 @@
 
 import resource
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.descriptors import QUIET_S, Descriptors
+from greenroom.gateway.visitor.descriptors import QUIET_S, Descriptors
 
 LIMIT = 40
 """Ten of them are the reserve, so ten connections at most make room at once."""
@@ -33,6 +34,10 @@ def closed(connections: list[Connection]) -> list[float]:
     return sorted(one.deadline for one in connections if one.transport.aborted)
 
 
+def spare(connections: list[Connection]) -> tuple[Any, int]:
+    return [one for one in connections if one.spare], len(connections)
+
+
 def crowd(number: int, **how: object) -> list[Connection]:
     """The oldest has the earliest deadline."""
     return [Connection(float(place), **how) for place in range(number)]  # type: ignore[arg-type]
@@ -42,7 +47,7 @@ def test_kept_alive_connections_make_room_first_the_longest_silent_before_the_ot
     kept = [Connection(100.0 + place, requests=1) for place in range(12)]
     silent = crowd(12)
     counts = Counts()
-    assert Descriptors(counts, LIMIT).make_room([*silent, *kept], 1.0)
+    assert Descriptors(counts, LIMIT).make_room(*spare([*silent, *kept]), 1.0)
     assert closed(silent) == []
     assert closed(kept) == [100.0 + place for place in range(10)]
     assert counts.connections_shed == 10
@@ -50,24 +55,24 @@ def test_kept_alive_connections_make_room_first_the_longest_silent_before_the_ot
 
 def test_then_those_whose_request_has_not_come_whole_the_oldest_first() -> None:
     silent = crowd(12)
-    assert Descriptors(Counts(), LIMIT).make_room(list(reversed(silent)), 1.0)
+    assert Descriptors(Counts(), LIMIT).make_room(*spare(list(reversed(silent))), 1.0)
     assert closed(silent) == list(map(float, range(10)))
 
 
 def test_a_request_that_is_under_way_is_never_closed_for_another() -> None:
     busy = crowd(30, spare=False)
-    assert not Descriptors(Counts(), LIMIT).make_room(busy, 1.0)
+    assert not Descriptors(Counts(), LIMIT).make_room(*spare(busy), 1.0)
     assert closed(busy) == []
 
 
 def test_while_some_are_closing_no_others_are_told_to() -> None:
     descriptors, connections = Descriptors(Counts(), LIMIT), crowd(30)
-    descriptors.make_room(connections, 1.0)
-    assert descriptors.make_room(connections, 1.0)
+    descriptors.make_room(*spare(connections), 1.0)
+    assert descriptors.make_room(*spare(connections), 1.0)
     assert len(closed(connections)) == 10
     for one in connections[:10]:
         descriptors.closed(one)
-    assert descriptors.make_room(connections[10:], 1.0)
+    assert descriptors.make_room(*spare(connections[10:]), 1.0)
     assert len(closed(connections)) == 20
 
 
@@ -76,7 +81,7 @@ def test_a_shortage_is_told_once_and_its_end_too() -> None:
     with capture_logs() as logs:
         for now in (1.0, 2.0, 3.0):
             for one in crowd(2):
-                descriptors.make_room([one], now)
+                descriptors.make_room(*spare([one]), now)
                 descriptors.closed(one)
             descriptors.sweep(now)
         descriptors.sweep(2.0 + QUIET_S)

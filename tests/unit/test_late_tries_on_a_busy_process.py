@@ -3,14 +3,16 @@ come late.
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS
 from greenroom.decision.render import OUTAGE
-from greenroom.gateway.visitor.late_tries import LateTries
+from greenroom.gateway.visitor.long_poll import LongPoll, hold
 from greenroom.model.answer import Answer
+from greenroom.settings.limits import Limits
 
 
 class SlowLoop:
@@ -23,8 +25,8 @@ class SlowLoop:
     def time(self) -> float:
         return self.now_s
 
-    def call_later(self, seconds: float, then: Callable[..., None], *arguments: Any) -> None:
-        self.planned.append((self.now_s + seconds + self.late_s, lambda: then(*arguments)))
+    def call_later(self, seconds: float, then: Callable[..., None]) -> None:
+        self.planned.append((self.now_s + seconds + self.late_s, then))
 
     def run(self) -> None:
         while self.planned:
@@ -33,14 +35,15 @@ class SlowLoop:
 
 
 class Held:
-    """A visitor whose turn does not come: the exchange, the connection and the tries."""
+    """A visitor whose turn does not come: the connection and the tries."""
 
-    verdict, visitor, half_closed, held_ms = None, object(), False, HELD_MS
+    half_closed, held_ms, limits = False, HELD_MS, Limits()
 
     def __init__(self, loop: SlowLoop) -> None:
-        self.loop, self.tries, self.answered_s = loop, 0, 0.0
+        self.gateway = SimpleNamespace(loop=loop, keeps=True, long_polls=0)
+        self.tries, self.answered_s = 0, 0.0
 
-    def expect_decision(self) -> None:
+    def expect(self, _: float) -> None:
         pass
 
     def again(self, _: object) -> None:
@@ -50,7 +53,7 @@ class Held:
         return OUTAGE
 
     def decided(self, _: object) -> None:
-        self.answered_s = self.loop.now_s
+        self.answered_s = self.gateway.loop.now_s
 
     def broken(self, error: BaseException) -> None:
         raise error
@@ -59,9 +62,10 @@ class Held:
 @pytest.mark.parametrize("late_s", [0.0, 0.3, 1.0, 5.0])
 def test_the_answer_comes_at_most_one_try_after_its_time(late_s: float) -> None:
     loop = SlowLoop(late_s)
-    held = Held(loop)
-    assert LateTries(loop).hold(held, held, held)  # type: ignore[arg-type]
+    held: Any = Held(loop)
+    assert hold(LongPoll(held, held, lambda: True, held.decided, held.broken))
     loop.run()
     between_s = AGAIN_MS / 1000 + late_s
     assert HELD_MS / 1000 <= held.answered_s < HELD_MS / 1000 + between_s
     assert held.tries >= HELD_MS / 1000 // between_s - 1
+    assert held.gateway.long_polls == 0

@@ -10,10 +10,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -262,26 +260,14 @@ def test_a_text_makes_no_peer_a_trusted_one(address: str) -> None:
     assert said.client == "10.0.0.1"
 
 
-@dataclass
-class Request:
-    """One that has a connection to the origin."""
-
-    client: str
-    forward: Any = None
-
-    @property
-    def head(self) -> Any:
-        return SimpleNamespace(arrival=SimpleNamespace(client=self.client))
-
-
 @pytest.mark.parametrize(("client", "fits"), [("192.0.2.1", False), (SOCKET_PEER, True)])
 def test_visitors_whose_address_is_not_known_are_not_one_client(client: str, fits: bool) -> None:
     shares = Shares.of_requests(
         Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20)
     )
     full = "" if fits else "origin_address_percent"
-    assert shares.exceeded(Request(client), [Request(client)] * 20) == full
-    assert shares.exceeded(Request(client), [Request(client)] * 80), (
+    assert shares.exceeded((client, b""), [(client, b"")] * 20) == full
+    assert shares.exceeded((client, b""), [(client, b"")] * 80), (
         "the share of requests without a ticket holds for all"
     )
 

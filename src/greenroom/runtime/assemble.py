@@ -166,11 +166,12 @@ def gateway(
 
 def rewire(config: Config, running: Gateway, on_request: RequestObserver | None) -> None:
     """Open connections meet the new configuration with their next request."""
-    running.on_request = on_request
-    running.origins = origins(config)
-    running.relimit(config.limits)
-    running.forwarded_policy = forwarded_policy(config)
-    running.live_target = live_target(config)
+    state = running.state
+    state.on_request = on_request
+    state.origins = origins(config)
+    state.relimit(config.limits)
+    state.forwarded_policy = forwarded_policy(config)
+    state.live_target = live_target(config)
 
 
 def live_target(config: Config) -> bytes:

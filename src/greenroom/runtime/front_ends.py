@@ -107,7 +107,7 @@ class GatewayFrontEnd:
         self.gateway.close()
         if self._access_log:
             self._access_log.close()
-            self._access_log, self.gateway.on_request = None, None
+            self._access_log, self.gateway.state.on_request = None, None
 
     def _observe(self) -> RequestObserver | None:
         return self._access_log.observe if self._access_log else None
@@ -135,13 +135,13 @@ class DecideFrontEnd:
 
     async def start(self) -> None:
         protocols = ProtocolsByFirstByte(
-            self.gateway.connection, {0: self.spoe.connection}, self.gateway.limits
+            self.gateway.connection, {0: self.spoe.connection}, self.gateway.state.limits
         )
         await self.gateway.start(sockets=[self._listener], protocol=protocols.connection)
 
     def configure(self, config: Config) -> None:
         self.questions.reconfigure(assemble.asking_policy(config), arrival_limits(config))
-        self.gateway.relimit(_asking_limits(config))
+        self.gateway.state.relimit(_asking_limits(config))
 
     async def drain(self, seconds: float, progress: Progress) -> int:
         # The pages of what was asked over SPOE are still given meanwhile.

@@ -152,7 +152,7 @@ class LeaseModel:
         outcome: Outcome,
         tries: int,
     ) -> None:
-        """Retries like the gateway with a late visitor who is due (`gateway.visitor.late_tries`)."""
+        """Retries like the gateway with a late visitor who is due (`gateway.visitor.long_poll`)."""
         center = self.centers[visitor.center]
         if center.down:
             then(visitor, outcome)

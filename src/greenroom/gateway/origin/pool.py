@@ -2,19 +2,28 @@
 has its share already (`origin.shares`) is set aside. Tunnels are counted apart, because they last.
 """
 
+from __future__ import annotations
+
 import asyncio
 import ssl
+from abc import abstractmethod
 from collections import deque
 from itertools import islice
-from typing import Protocol
+from time import monotonic
+from typing import cast
 
 import structlog
 
+from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.connection import OriginConnection
 from greenroom.gateway.origin.guard import OriginGuard
-from greenroom.gateway.origin.shares import Shares, Taker, is_same_client
+from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
+from greenroom.gateway.origin.unread import is_broken, unread
+from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
+from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
+from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.wire.websocket import verified
 from greenroom.outbound import OutboundRefused
 from greenroom.settings.limits import Limits
 
@@ -24,19 +33,294 @@ PROMOTED_AT_ONCE = 8
 """Requests set aside that are looked at again when a connection comes back."""
 
 
-class Borrower(Taker, Protocol):
-    """A request that wants a connection. `connected` or `not_connected` is called once, unless it
-    withdraws before.
+class OriginRequest:
+    """A request that wants a connection, and what the connection calls it about its answer.
+    `connected` or `not_connected` is called once, unless it withdraws before.
     """
 
+    head: RequestHead
+    forward: Forward | None = None
+    key: bytes = b""
+    """Sec-WebSocket-Key of a WebSocket request, or empty."""
+    tunnelling: bool = False  # bytes are carried both ways as they come
+    hints: int = 0  # interim answers so far
+    queued_s: float = 0.0  # waited for a connection
+
+    @abstractmethod
     def waits(self) -> None:
         """No connection is ready."""
 
+    @abstractmethod
     def connected(self, connection: OriginConnection) -> None:
-        """The connection is the borrower's until it releases or aborts it."""
+        """The connection is the request's until it releases or aborts it."""
 
+    @abstractmethod
     def not_connected(self, status: int) -> None:
         """No connection can be had; `status` is the answer's."""
+
+    @abstractmethod
+    def interim(self, head: AnswerHead) -> None: ...
+
+    @abstractmethod
+    def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
+        """The head of the answer and the first of its body; `done` when that is all."""
+
+    @abstractmethod
+    def answer_continues(self, payload: bytes, done: bool) -> None: ...
+
+    @abstractmethod
+    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None: ...
+
+    @abstractmethod
+    def from_tunnel(self, data: bytes) -> None: ...
+
+    @abstractmethod
+    def released(self) -> bool:
+        """The connection is free of this request; returns whether it may serve another one."""
+
+    @abstractmethod
+    def origin_is_full(self) -> None: ...
+
+    @abstractmethod
+    def origin_has_room(self) -> None: ...
+
+    @abstractmethod
+    def origin_lost(self, *, stale: bool) -> None:
+        """The origin closed the connection. `stale`: it was used before and no byte of this answer
+        came.
+        """
+
+    @abstractmethod
+    def origin_failed(self, status: int) -> None:
+        """No (more) answer will come."""
+
+    @abstractmethod
+    def broken(self, error: BaseException) -> None: ...
+
+
+class OriginConnection(asyncio.Protocol):
+    """Belongs to a pool; while `exchange` is set it serves that one request, and reads its answer
+    strictly. Bytes after the answer, unasked bytes and unreadable ones end the connection: the next
+    visitor must never get them.
+    """
+
+    __slots__ = (
+        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "counts",
+        "exchange", "idle_until", "pool", "served", "transport",
+    )  # fmt: skip
+
+    transport: asyncio.Transport
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.counts = pool.counts
+        self.exchange: OriginRequest | None = None
+        self.idle_until = 0.0
+        self.served = False  # a request before this one
+        self._buffer = b""
+        self._body: Body | None = None
+        self._keep = False
+        self._idle_s = 0
+        self._began_s = 0.0
+        self._paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        # TLS: what is unread cannot be understood from here
+        self._sealed = transport.get_extra_info("sslcontext") is not None
+        self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
+
+    def begin(self, exchange: OriginRequest, data: bytes) -> None:
+        """Sends the first bytes of a request; its answer goes to `exchange`."""
+        self.exchange = exchange
+        self._began_s = monotonic()
+        self.counts.bytes_in += len(data)
+        self.transport.write(data)
+
+    def write(self, data: bytes) -> None:
+        if self._sealed and is_broken(self.transport):
+            return
+        self.counts.bytes_in += len(data)
+        self.transport.write(data)
+
+    def pause(self) -> None:
+        """Stops reading: the visitor does not keep up."""
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def abort(self) -> None:
+        """Ends the exchange from our side: the origin sees the connection break and can stop
+        working.
+        """
+        self.exchange = None
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self.exchange
+        if exchange is None:
+            self.transport.abort()
+            return
+        try:
+            body = self._body
+            if body is None:
+                self._read_head(exchange, data)
+            elif exchange.tunnelling:
+                exchange.from_tunnel(data)
+            else:
+                self._read_body(exchange, body, data)
+        except BadBody:
+            self._invalid(exchange)
+        except Exception as error:
+            exchange.broken(error)
+
+    def _read_head(self, exchange: OriginRequest, data: bytes) -> None:
+        if self._buffer:
+            data, self._buffer = self._buffer + data, b""
+        limit = self.pool.limits.origin_head_bytes
+        while True:
+            end = data.find(b"\r\n\r\n") + 4
+            if end < 4 and not (end := end_of_lf_head(data)):
+                self._buffer = data
+                if len(data) > limit or not data.startswith(b"HTTP/1."[: len(data)]):
+                    self._invalid(exchange)
+                return
+            head = read_answer_head(data[:end]) if end <= limit else None
+            if head is None:
+                end = end_of_lf_head(data)
+                head = read_answer_head(data[:end]) if 0 < end <= limit else None
+                if head is None:
+                    self._invalid(exchange)
+                    return
+            data = data[end:]
+            if head.status >= 200 or head.status == 101:
+                break
+            exchange.hints += 1
+            if exchange.hints > self.pool.limits.origin_hints:
+                self._invalid(exchange)
+                return
+            exchange.interim(head)
+            if not data:
+                return
+        seconds = monotonic() - self._began_s
+        self.counts.origin_wait_seconds += seconds
+        self.counts.documents.answered(
+            exchange.forward, exchange.head, head.status, seconds + exchange.queued_s
+        )
+        if (
+            head.plain and head.content_length == len(data) and exchange.head.framing.plain
+        ):  # as nearly always
+            self._release(exchange, head.keep_alive, head.idle_s)
+            exchange.answer_begins(head, data, True)
+        else:
+            self._keep, self._idle_s = head.keep_alive, head.idle_s
+            self._begin_answer(exchange, head, data)
+
+    def _begin_answer(self, exchange: OriginRequest, head: AnswerHead, rest: bytes) -> None:
+        if head.status == 101:
+            if exchange.key and verified(head, exchange.key):
+                self._body = UntilClose()
+                exchange.open_tunnel(head, rest)
+            else:
+                self._invalid(exchange)
+            return
+        length = head.content_length
+        if exchange.head.method == b"HEAD" or head.status in NO_BODY:
+            length = 0
+            if head.status in NO_BODY and (
+                head.chunked or (head.status == 204 and head.content_length)
+            ):
+                self._keep = (
+                    False  # a body that is not allowed: the start of the next response is unknown
+                )
+        elif head.chunked:
+            body = self._body = ChunkedBody(lenient=True)
+            payload = body.feed(rest)
+            if body.done:
+                self._body_over(exchange, body)
+            exchange.answer_begins(head, payload, body.done)
+            return
+        if length is None:
+            self._body = UntilClose()
+            exchange.answer_begins(head, rest, False)
+        elif len(rest) >= length:
+            self._release(exchange, self._keep and len(rest) == length, self._idle_s)
+            exchange.answer_begins(head, rest[:length], True)
+        else:
+            self._body = LengthBody(length - len(rest))
+            exchange.answer_begins(head, rest, False)
+
+    def _read_body(self, exchange: OriginRequest, body: Body, data: bytes) -> None:
+        payload = body.feed(data)
+        done = body.done
+        if done:
+            self._body_over(exchange, body)
+        exchange.answer_continues(payload, done)
+
+    def _body_over(self, exchange: OriginRequest, body: Body) -> None:
+        self._body = None
+        self._release(exchange, self._keep and not body.rest, self._idle_s)
+
+    def _release(self, exchange: OriginRequest, keep: bool, idle_s: int) -> None:
+        """Returns the connection to the pool before the visitor is notified, so that the next
+        request can have it.
+        """
+        self.exchange = None
+        self.served = True
+        if self._paused:
+            self.resume()
+        if exchange.released() and keep and idle_s != 1 and not self.transport.is_closing():
+            self.pool.give_back(self, idle_s)
+        else:
+            self.transport.abort()
+
+    def _invalid(self, exchange: OriginRequest) -> None:
+        self.counts.origin_invalid += 1
+        self.abort()
+        exchange.origin_failed(502)
+
+    def pause_writing(self) -> None:
+        if self.exchange is not None:
+            self.exchange.origin_is_full()
+
+    def resume_writing(self) -> None:
+        if self.exchange is not None:
+            self.exchange.origin_has_room()
+
+    def eof_received(self) -> None:
+        """The transport closes, and `connection_lost` sorts it out."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A body that ends with the connection is complete only when it was not reset."""
+        if (
+            exc is not None
+            and not self._sealed
+            and self.exchange is not None
+            and (data := unread(self.transport))
+        ):
+            self.data_received(data)
+        exchange, self.exchange = self.exchange, None
+        self.pool.lost(self)
+        if exchange is not None:
+            try:
+                if exc is None and isinstance(self._body, UntilClose) and not exchange.tunnelling:
+                    exchange.released()
+                    exchange.answer_continues(b"", True)
+                else:
+                    untouched = self._body is None and not self._buffer and not exchange.hints
+                    exchange.origin_lost(stale=untouched and self.served)
+            except Exception as error:
+                exchange.broken(error)
+        self.pool.refill()
 
 
 class Pool:
@@ -57,20 +341,19 @@ class Pool:
         self._loop = loop
         self._idle: list[OriginConnection] = []
         self._requests: set[OriginConnection] = set()  # open, and no tunnels
-        self._tunnels: dict[OriginConnection, Taker] = {}
+        self._tunnels: dict[OriginConnection, OriginRequest] = {}
         self._limits_logged: set[str] = (
             set()
         )  # since a tunnel closed: a client that retries fills no log
-        self._queue: deque[Borrower] = deque()
-        self._aside: deque[Borrower] = deque()  # have their share already
+        self._queue: deque[OriginRequest] = deque()
+        self._aside: deque[OriginRequest] = deque()  # have their share already
         self._open = 0  # connections, and attempts to open one; tunnels are not among them
         self._attempts = 0  # attempts made for the first request in the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
-        self._sweep_at = (
-            loop.time()
-        )  # the next sweep, about: idle connections count from it, without asking for the time
+        # the next sweep, about: idle connections count from it, without asking for the time
+        self._sweep_at = loop.time()
         self.relimit(limits)
 
     def relimit(self, limits: Limits) -> None:
@@ -78,7 +361,7 @@ class Pool:
         self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
         self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
 
-    def lend(self, borrower: Borrower) -> None:
+    def lend(self, borrower: OriginRequest) -> None:
         """Lends a connection at once, or when one is free or opened; none where too many wait
         already.
         """
@@ -101,11 +384,11 @@ class Pool:
             self._queue.append(borrower)
             self._backfill()
 
-    def open_for(self, borrower: Borrower) -> None:
+    def open_for(self, borrower: OriginRequest) -> None:
         """Lends an unused connection, for the one retry."""
         self._open_one(borrower)
 
-    def withdraw(self, borrower: Borrower) -> None:
+    def withdraw(self, borrower: OriginRequest) -> None:
         """Cancels a borrower; harmless when it is not waiting."""
         for waiting in (self._queue, self._aside):
             if borrower in waiting:
@@ -126,12 +409,14 @@ class Pool:
             connection.idle_until = self._sweep_at + keep_s
             self._idle.append(connection)
 
-    def tunnel_limit(self, taker: Taker) -> str:
+    def tunnel_limit(self, taker: OriginRequest) -> str:
         """The limit that one more WebSocket would pass; empty when it fits."""
         if len(self._tunnels) >= self.limits.origin_tunnels:
             passed = "origin_tunnels"
         else:
-            passed = self._tunnel_shares.exceeded(taker, self._tunnels.values())
+            passed = self._tunnel_shares.exceeded(
+                _taker(taker), map(_taker, self._tunnels.values())
+            )
         if passed:
             self.counts.tunnels_refused += 1
             if passed not in self._limits_logged:
@@ -139,7 +424,7 @@ class Pool:
                 self._limits_logged.add(passed)
         return passed
 
-    def becomes_tunnel(self, connection: OriginConnection, taker: Taker) -> str:
+    def becomes_tunnel(self, connection: OriginConnection, taker: OriginRequest) -> str:
         """Counts it with the tunnels until it is lost, or returns the limit that is full by now."""
         if passed := self.tunnel_limit(taker):
             return passed
@@ -190,14 +475,14 @@ class Pool:
         while self._idle:
             self._idle.pop().close()
 
-    def _fits(self, taker: Taker) -> bool:
+    def _fits(self, taker: OriginRequest) -> bool:
         if self._open - len(self._idle) < self._easy:
             return True
         return not self._shares.exceeded(
-            taker, [one.exchange for one in self._requests if one.exchange is not None]
+            _taker(taker), [_taker(one.exchange) for one in self._requests if one.exchange]
         )
 
-    def _set_aside(self, borrower: Borrower) -> None:
+    def _set_aside(self, borrower: OriginRequest) -> None:
         """Waits for a connection of its share; an error at once when too many of its client
         wait.
         """
@@ -209,7 +494,7 @@ class Pool:
         else:
             self._aside.append(borrower)
 
-    def _next(self) -> Borrower | None:
+    def _next(self) -> OriginRequest | None:
         """The first waiting request within its share; others on the way are set aside."""
         while self._queue:
             borrower = self._queue.popleft()
@@ -218,7 +503,7 @@ class Pool:
             self._set_aside(borrower)
         return self._promoted()
 
-    def _promoted(self) -> Borrower | None:
+    def _promoted(self) -> OriginRequest | None:
         """A request set aside that is within its share again."""
         for borrower in list(islice(self._aside, PROMOTED_AT_ONCE)):
             self._aside.remove(borrower)
@@ -235,14 +520,14 @@ class Pool:
         ):
             self._open_one(None)
 
-    def _open_one(self, borrower: Borrower | None) -> None:
+    def _open_one(self, borrower: OriginRequest | None) -> None:
         self._open += 1
         self._attempts += borrower is None
         task = self._loop.create_task(self._connect(borrower))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _connect(self, borrower: Borrower | None) -> None:
+    async def _connect(self, borrower: OriginRequest | None) -> None:
         origin = self.origin
         connection, status = None, 502
         try:
@@ -254,10 +539,7 @@ class Pool:
             status = 504
         except OutboundRefused:
             self.counts.origin_connects_refused += 1
-        except (
-            OSError,
-            ValueError,
-        ):  # refused, unreachable, TLS that cannot be trusted; a name that is unknown or none
+        except (OSError, ValueError):  # refused, unreachable, TLS without trust; no such name
             status = 502
         finally:
             self._attempts -= borrower is None
@@ -294,7 +576,7 @@ class Pool:
         raise OSError("the name has no address")
 
     def _arrived(
-        self, borrower: Borrower | None, connection: OriginConnection | None, status: int
+        self, borrower: OriginRequest | None, connection: OriginConnection | None, status: int
     ) -> None:
         if connection is not None:
             self.counts.origin_connects += 1
@@ -311,3 +593,7 @@ class Pool:
         elif self._queue:
             self._queue.popleft().not_connected(status)
         self._backfill()
+
+
+def _taker(request: OriginRequest) -> Taker:
+    return request.head.arrival.client, ticket_of(request.forward)

@@ -5,11 +5,10 @@ share can leak.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 from greenroom.decision.socket_ends import SOCKET_PEER
 from greenroom.decision.verdict import Forward
-from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.settings.limits import Limits
 
 SHARE_LEAST = 8
@@ -20,15 +19,8 @@ NO_SHARE = 1 << 31
 """More than there can be connections."""
 
 
-class Taker(Protocol):
-    """A request that has, or wants, a connection."""
-
-    @property
-    def head(self) -> RequestHead: ...
-
-    @property
-    def forward(self) -> Forward | None:
-        """The verdict; one with a ticket is of an admitted visitor."""
+Taker = tuple[str, bytes]
+"""A request that has, or wants, a connection: its client, and its ticket or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +62,10 @@ class Shares:
 
     def exceeded(self, taker: Taker, lent: Iterable[Taker]) -> str:
         """The limit that one more for `taker` would pass, with these lent; empty when it fits."""
-        client, ticket = taker.head.arrival.client, ticket_of(taker)
+        client, ticket = taker
         of_client = of_ticket = uncovered = 0
-        for other in lent:
-            of_client += is_same_client(other.head.arrival.client, client)
-            its_ticket = ticket_of(other)
+        for its_client, its_ticket in lent:
+            of_client += is_same_client(its_client, client)
             if not its_ticket:
                 uncovered += 1
             elif its_ticket == ticket:
@@ -98,9 +89,8 @@ def _below(total: int, share: int) -> int:
     return share if share < total else NO_SHARE
 
 
-def ticket_of(taker: Taker) -> bytes:
+def ticket_of(forward: Forward | None) -> bytes:
     """The ticket that admitted it; empty without one, without a room, or if provisional."""
-    forward = taker.forward
     return (
         forward.ticket.id
         if forward is not None and forward.ticket is not None and not forward.provisional

@@ -10,7 +10,7 @@ Theory. A connection is always in one of these states, told apart by two attribu
     (`flowing`)
     None      set    the rest of an unwanted body: discarded
 
-and two that end it: a WebSocket tunnel, and `_ending`: the last answer is out, input is ignored
+and two that end it: a WebSocket tunnel, and `ending`: the last answer is out, input is ignored
 until the visitor has read it. What is kept is bounded by not reading from the socket; what is
 written is bounded by pausing the origin and by not starting the next request. Each step has a
 deadline, looked at by the gateway's sweep: there is no timer per request.
@@ -19,83 +19,63 @@ deadline, looked at by the gateway's sweep: there is no timer per request.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from functools import partial
 from typing import cast
 
 from greenroom.decision.render import OUTAGE
-from greenroom.gateway.visitor.body_reading import BodyReading
-from greenroom.gateway.visitor.contracts import ConnectionServices
+from greenroom.gateway.handshakes import Handshakes
+from greenroom.gateway.request_record import RequestRecord
+from greenroom.gateway.state import GatewayState
+from greenroom.gateway.visitor.decision_batch import DecisionBatch
+from greenroom.gateway.visitor.descriptors import Descriptors
 from greenroom.gateway.visitor.exchange import Exchange
-from greenroom.gateway.visitor.flow import AHEAD, ORIGIN, TURN, Flow, peer_of
-from greenroom.gateway.visitor.late_tries import HeldExchange, Trying
-from greenroom.gateway.visitor.lingering import Lingering
 from greenroom.gateway.visitor.request_body import RequestBody
+from greenroom.gateway.visitor.stream import AHEAD, Flow, VisitorStream, peer_of
 from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.own_answers import LIVE, answer_bytes, refusal
-from greenroom.gateway.wire.request_head import Peer
 from greenroom.model.answer import Answer
 
 HEAD = b"HEAD "
 CR = 13
 
 
-class VisitorConnection(BodyReading, asyncio.Protocol):
-    """One connection of a visitor."""
+class VisitorConnection(VisitorStream):
+    """One connection of a visitor: reads heads, and gives each request its exchange."""
 
-    __slots__ = (
-        "_ending", "_head_parts", "_head_since", "_lingering",
-        "counts", "deadline", "exchange", "flow", "gateway", "half_closed", "limits", "peer", "requests", "transport",
-        "write_paused",
-    )  # fmt: skip
+    __slots__ = ("_all", "_batch", "_head_parts", "_head_since", "exchange")
 
-    transport: asyncio.Transport
-    peer: Peer
-    flow: Flow
-
-    def __init__(self, gateway: ConnectionServices) -> None:
-        self.gateway = gateway
-        self.limits = gateway.limits
-        self.counts = gateway.counts
+    def __init__(
+        self, gateway: GatewayState, batch: DecisionBatch, connections: Connections
+    ) -> None:
+        super().__init__(gateway)
+        self._batch, self._all = batch, connections
         self.exchange: Exchange | None = None
-        self.body: RequestBody | None = None  # the present request's, until it is read
-        self.requests = 0
-        self.deadline = 0.0
-        self.half_closed = self.write_paused = self._ending = False
-        self._buffer = b""
-        self._lingering: Lingering | None = (
-            None  # once ending, while the visitor may still be sending
-        )
         self._head_since = 0.0  # when the first byte of an unfinished head came
         self._head_parts = 0  # pieces in which it came
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
         self.transport = cast(asyncio.Transport, transport)
         self.flow = Flow(self.transport)
         self.transport.set_write_buffer_limits(high=self.limits.write_bytes)
         self.deadline = self.gateway.now() + self.limits.head_s
-        self.peer = peer_of(
-            transport, self.gateway.forwarded_policy, self.limits, self.gateway.varying
-        )
-        if not self.gateway.admit(self):
-            self.write(
-                self._answer_bytes(refusal(503, "there are too many connections"), None, False)
-            )
+        self.peer = peer_of(transport, self.gateway)
+        if not self._all.admit(self):
+            self._answer(refusal(503, "there are too many connections"))
             self.close()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the visitor."""
         try:
             if (
                 self.exchange is not None
                 or self.body is not None
                 or self._buffer
                 or self.write_paused
-                or self._ending
+                or self.ending
             ):
                 self._receive_more(data)
             elif 0 < data.find(END_OF_HEAD) == len(data) - 4 and data[0] != CR:
@@ -103,9 +83,12 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             else:
                 self._receive_more(data)
         except BadBody as bad:
-            self.refuse(bad.status, str(bad))
+            if self.exchange is not None:
+                self.exchange.refuse(bad.status, str(bad))
+            else:
+                self._refuse(bad.status, str(bad))
         except Exception as error:
-            self.broken(error)
+            self._broken(error)
 
     def _receive_more(self, data: bytes) -> None:
         exchange, body = self.exchange, self.body
@@ -116,14 +99,14 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
                 self._read_body(body, data)
         elif exchange is not None and exchange.tunnelling:
             exchange.into_tunnel(data)
-        elif not self._ending:
+        elif not self.ending:
             self._buffer = self._buffer + data if self._buffer else data
             if exchange is None:
                 self._read_next()
             if self._buffer and len(self._buffer) > self.limits.pipelined_bytes and self._waits():
                 self.flow.pause(AHEAD)
-        elif self._lingering is not None and not self.write_paused:
-            self.deadline = self._lingering.deadline(len(data), self.gateway.now())
+        else:
+            self.discard(len(data))
 
     def eof_received(self) -> bool:
         """The visitor sends no more. Nearly always it has gone; one that only closed its sending
@@ -131,10 +114,10 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         """
         if self.exchange is not None:
             # or one that came with the end would not be answered over TLS
-            self.gateway.batch.decide()
+            self._batch.decide()
         exchange, body = self.exchange, self.body
         if (
-            self._ending
+            self.ending
             or (body is not None and body.flowing)
             or (exchange is not None and exchange.tunnelling)
         ):
@@ -158,7 +141,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def resume_writing(self) -> None:
         """The visitor caught up."""
         self.write_paused = False
-        if self._ending:
+        if self.ending:
             self.expect(self.limits.linger_s)
         elif self.exchange is not None:
             self.exchange.progressed()
@@ -170,14 +153,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The connection is gone, and with it the interest in an answer."""
-        self.gateway.forget(self)
-        self._ending = True
+        self._all.forget(self)
+        self.ending = True
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
             exchange.visitor_gone()
-            self.gateway.ended(exchange)
 
-    # Heads
+    # Requests
 
     def _waits(self) -> bool:
         """Whether what is kept waits for us: for an answer, or for the visitor to take one."""
@@ -188,13 +170,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         try:
             self._read_next()
         except Exception as error:
-            self.broken(error)
+            self._broken(error)
 
     def _read_next(self) -> None:
         """Takes the next request from the buffer when it is its turn and complete. The one behind
         it waits for its answer.
         """
-        if not self._buffer or self.body is not None or self._ending or self._waits():
+        if not self._buffer or self.body is not None or self.ending or self._waits():
             return
         complete = self._read_request()
         if self.flow.reasons & AHEAD and not (
@@ -230,7 +212,7 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
         read_head = gateway.read_head
         head = read_head(block, self.peer)
         if not isinstance(head, RequestHead):
-            return self.refuse(head.status, head.reason, bodiless=block.startswith(HEAD))
+            return self._refuse(head.status, head.reason, block.startswith(HEAD))
         self.requests += 1
         self.counts.requests += 1
         exchange = self.exchange = Exchange()
@@ -239,21 +221,13 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             exchange.began = gateway.now()
         if head.framing.embodied:
             if 0 < self.limits.body_bytes < (head.content_length or 0):
-                return self.refuse(413, "the body of the request is too large")
+                return exchange.refuse(413, "the body of the request is too large")
             self.body = RequestBody(head, self.limits)
         if head.target == gateway.live_target:
             gateway.later(partial(exchange.decided, LIVE))  # pipelined ones would recurse here
         else:
-            gateway.batch.add(exchange)
+            self._batch.add(exchange)
         return True
-
-    def expect_decision(self) -> None:
-        """There is an answer for the present request a little later."""
-        self.expect(self.limits.decision_s)
-
-    def hold_answer(self, exchange: HeldExchange, trying: Trying) -> bool:
-        """Holds the answer to a visitor who tries rarely; False when it should be answered at once."""
-        return self.gateway.late_tries.hold(exchange, self, trying)
 
     def _wait_for_head(self, data: bytes) -> bool:
         if not self._head_since:  # a head has its time as a whole, however slowly it trickles in
@@ -261,13 +235,85 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
             self.deadline = self._head_since + self.limits.head_s
         self._head_parts += 1
         wrong = hopeless(data, self.limits, self._head_parts)
-        return (
-            self.refuse(wrong.status, wrong.reason, bodiless=data.startswith(HEAD))
-            if wrong
-            else False
-        )
+        return self._refuse(wrong.status, wrong.reason, data.startswith(HEAD)) if wrong else False
 
-    # Back-pressure and time
+    def _read_body(self, body: RequestBody, data: bytes) -> None:
+        payload, done = self.continue_body(body, data)
+        exchange = self.exchange
+        if exchange is not None:
+            self.expect(self.limits.origin_read_s if done else self.limits.body_idle_s)
+            exchange.request_continues(payload, done)
+        elif done:
+            self.expect(self.limits.keep_alive_s)
+            self._read_next()
+
+    def request_over(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
+        if last:
+            self.counts.bytes_out += len(last)
+            self.transport.write(last)
+        self.exchange = None
+        if not keep:
+            if unread or self.body is not None or self._buffer:
+                self.linger()
+            else:
+                self.close()
+            return
+        gateway = self.gateway
+        if self.body is not None:
+            self.body.wait(gateway.now())
+        if not self.write_paused:
+            self.deadline = gateway.sweep_at + self.limits.keep_alive_s
+        if self._buffer:
+            self._read_on()
+        elif self.half_closed:
+            self.close()
+
+    def request_cut(self, *, reset: bool) -> None:
+        self.counts.cut += 1
+        self.exchange = None
+        self.close()
+        if reset:
+            self.flow.reset()
+
+    # Without an exchange
+
+    def _refuse(self, status: int, reason: str, bodiless: bool = False) -> bool:
+        """Answers what is no request (`bodiless`: a HEAD), and closes: where the next one begins is
+        unknown. Always False.
+        """
+        self.counts.refused += 1
+        if self.body is not None:  # of a request that has its answer
+            self.linger()
+        else:
+            self.counts.requests += 1
+            self._answer(refusal(status, reason), bodiless)
+            self.linger()
+        return False
+
+    def _answer(self, answer: Answer, bodiless: bool = False) -> None:
+        gateway = self.gateway
+        if gateway.on_request is not None:
+            gateway.on_request(
+                RequestRecord(self.peer.client, answer.status, len(answer.body), 0.0)
+            )
+        self.write(answer_bytes(answer, None, False, gateway.date_line, bodiless))
+
+    def _broken(self, error: BaseException) -> None:
+        """An exception in here: it is told, and the visitor is held."""
+        if self.exchange is not None:
+            self.exchange.broken(error)
+            return
+        try:
+            self.gateway.failed(error)
+            if self.ending:
+                self.request_cut(reset=True)
+            else:
+                self._answer(OUTAGE)
+                self.linger()
+        except Exception:
+            self.transport.abort()
+
+    # Time
 
     @property
     def idle(self) -> bool:
@@ -278,170 +324,72 @@ class VisitorConnection(BodyReading, asyncio.Protocol):
     def spare(self) -> bool:
         """Whether no request is under way, and none has come whole."""
         return (
-            self.exchange is None and self.body is None and not (self._ending or self.write_paused)
+            self.exchange is None and self.body is None and not (self.ending or self.write_paused)
         )
-
-    def expect(self, seconds: float) -> None:
-        """Something must happen within these seconds, or `overdue` is called."""
-        if self.half_closed and not self.write_paused and not self._ending:
-            seconds = min(seconds, self.limits.half_closed_s)
-        self.deadline = self.gateway.sweep_at + seconds
-
-    def expect_taken(self) -> None:
-        """The visitor must take what is written."""
-        self.flow.mark()
-        self.expect(self.limits.send_idle_s)
 
     def overdue(self) -> None:
         """The deadline has passed. A client that reads slowly, but reads, gets more time."""
-        if (self.write_paused or self._ending) and self.flow.taken >= max(
+        if (self.write_paused or self.ending) and self.flow.taken >= max(
             1, self.limits.send_rate * self.limits.send_idle_s
         ):
             self.expect_taken()
-        elif self._ending or (self.write_paused and self.exchange is None):
+        elif self.ending or (self.write_paused and self.exchange is None):
             self.transport.abort()
         elif self.exchange is not None:
             self.exchange.overdue()
         elif self._buffer:
-            self.refuse(408, "the head of the request took too long")
+            self._refuse(408, "the head of the request took too long")
         else:
             self.close()
 
-    # Answers
 
-    def write(self, data: bytes) -> None:
-        """To the visitor."""
-        self.counts.bytes_out += len(data)
-        self.transport.write(data)
+class Connections:
+    """The open ones of a gateway, as many as its limits and the system's descriptors allow."""
 
-    def answer(self, answer: Answer, *, last: bool = False) -> None:
-        """Answers the present request from here; `last` closes the connection afterwards in any
-        case.
+    def __init__(
+        self, gateway: GatewayState, handshakes: Handshakes, descriptors: Descriptors
+    ) -> None:
+        self._gateway, self._handshakes, self._descriptors = gateway, handshakes, descriptors
+        self.open: set[VisitorConnection] = set()
+        self._per_address: Counter[str] = Counter()
+
+    def admit(self, connection: VisitorConnection) -> bool:
+        """Registers a new connection; False when a limit of connections is reached."""
+        gateway = self._gateway
+        limits, counts = gateway.limits, gateway.counts
+        fits = len(self.open) < limits.connections and self.has_descriptors(
+            connection.flow.descriptor
+        )
+        self.open.add(connection)
+        counts.connections_opened += 1
+        counts.connections_open += 1
+        most, peer = limits.connections_per_address, connection.peer
+        if most and not peer.is_trusted_at(""):  # the host is not known yet, so no zone's
+            self._per_address[peer.address] += 1
+            fits = fits and self._per_address[peer.address] <= most
+        counts.connections_refused += not fits
+        return fits
+
+    def forget(self, connection: VisitorConnection) -> None:
+        """The connection is closed."""
+        self.open.discard(connection)
+        self._descriptors.closed(connection)
+        self._gateway.counts.connections_open -= 1
+        address = connection.peer.address
+        if address in self._per_address:
+            self._per_address[address] -= 1
+            if self._per_address[address] <= 0:
+                del self._per_address[address]
+
+    def has_descriptors(self, number: int) -> bool:
+        """Whether a new connection with this one leaves enough of them, if need be after others
+        were closed.
         """
-        exchange, gateway = self.exchange, self.gateway
-        if exchange is not None:
-            head = exchange.head
-            keep = not last and self.lasts(head) and (self.body is None or self.can_go_on(head))
-            exchange.answered = True
-            if gateway.on_request is not None:
-                gateway.answers(self.peer.client, exchange, answer)
-            self.finished(keep, answer_bytes(answer, head, keep, gateway.date_line))
-
-    def _answer_bytes(
-        self, answer: Answer, head: RequestHead | None, keep: bool, bodiless: bool = False
-    ) -> bytes:
-        if self.gateway.on_request is not None:
-            self.gateway.answers(self.peer.client, self.exchange, answer)
-        return answer_bytes(answer, head, keep, self.gateway.date_line, bodiless)
-
-    def lasts(self, head: RequestHead) -> bool:
-        """Whether the connection may serve another request after this one."""
+        descriptors, shakes = self._descriptors, self._handshakes
         return (
-            head.framing.keep_alive
-            and self.gateway.keeps
-            and self.requests < self.limits.requests_per_connection
+            not descriptors.short(number, len(shakes))
+            or shakes.make_room()
+            or descriptors.make_room(
+                [one for one in self.open if one.spare], len(self.open), self._gateway.now()
+            )
         )
-
-    def refuse(self, status: int, reason: str, *, bodiless: bool = False) -> bool:
-        """Answers a request that goes no further (`bodiless`: a HEAD), and closes: where the next
-        one begins is unknown. Always False.
-        """
-        exchange = self.exchange
-        self.counts.refused += 1
-        if exchange is None and self.body is not None:  # of a request that has its answer
-            self._end(True)
-            return False
-        if exchange is None:
-            self.counts.requests += 1
-        else:
-            exchange.detach()
-            if exchange.answered:
-                self.cut(reset=False)
-                return False
-        self.finished(
-            False,
-            self._answer_bytes(
-                refusal(status, reason), exchange.head if exchange else None, False, bodiless
-            ),
-            unread=True,
-        )
-        return False
-
-    def broken(self, error: BaseException) -> None:
-        """An exception in here: it is told, and the visitor is held, never passed on and never left
-        with half an answer.
-        """
-        self.counts.errors += 1
-        try:
-            self.gateway.on_error(error)
-            exchange = self.exchange
-            if self._ending or (exchange is not None and exchange.answered):
-                self.cut(reset=True)
-            elif exchange is not None:
-                exchange.detach()
-                self.answer(exchange.sorry(503) if exchange.forward else OUTAGE, last=True)
-            else:
-                self.finished(False, self._answer_bytes(OUTAGE, None, False), unread=True)
-        except Exception:
-            self.transport.abort()
-
-    # The end of an exchange, and of the connection
-
-    def finished(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
-        """The answer is written, but for its `last` bytes. `unread`: the visitor may still be
-        sending, and must be given time to read.
-        """
-        if last:
-            self.counts.bytes_out += len(last)
-            self.transport.write(last)
-        exchange, gateway = self.exchange, self.gateway
-        if exchange is not None:
-            self.exchange = exchange.visitor = None
-            if gateway.on_request is not None:
-                gateway.ended(exchange)
-        if not keep:
-            self._end(unread or self.body is not None or bool(self._buffer))
-            return
-        if self.body is not None:
-            self.body.wait(gateway.now())
-        if not self.write_paused:
-            self.deadline = gateway.sweep_at + self.limits.keep_alive_s
-        if self._buffer:
-            self._read_on()
-        elif self.half_closed:
-            self.close()
-
-    def _end(self, unread: bool) -> None:
-        if not unread or self.half_closed:
-            self.close()
-            return
-        self._ending, self._lingering = True, Lingering(self.limits, self.gateway.now())
-        self._buffer, self.body = b"", None
-        self.flow.resume(AHEAD | ORIGIN | TURN)
-        if self.write_paused:
-            self.expect_taken()
-        else:
-            self.expect(self.limits.linger_s)
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-
-    def close(self) -> None:
-        """Closes when everything is written."""
-        self._ending = True
-        self._buffer, self.body = b"", None
-        self.expect_taken()
-        self.transport.close()
-
-    def cut(self, *, reset: bool) -> None:
-        """Ends the connection in the middle of an answer. `reset` shows it even to readers that
-        take the end for the end.
-        """
-        self.counts.cut += 1
-        exchange, self.exchange = self.exchange, None
-        if exchange is not None:
-            exchange.visitor = None
-            exchange.detach()
-            self.gateway.ended(exchange)
-        self.close()
-        if reset:
-            self.flow.reset()

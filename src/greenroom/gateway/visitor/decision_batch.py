@@ -11,38 +11,19 @@ before it calls what was put off, so no request waits longer for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
+from greenroom.decision.late_try import LateTry
 from greenroom.decision.verdict import Verdict
-from greenroom.gateway.visitor.late_tries import Trying
-from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.model.visit import Arrival
 
 SIZE = 64
 """Requests decided together, at most. Of more of them less would stay in the processor's cache."""
 
 AskVerdict = Callable[
-    [Arrival, Callable[[Verdict], None], Callable[[Trying], bool]], Verdict | None
+    [Arrival, Callable[[Verdict], None], Callable[[LateTry], bool]], Verdict | None
 ]
-"""See `Receiver.verdict`."""
-
-
-class ReadExchange(Protocol):
-    """A request whose head is read."""
-
-    head: RequestHead
-
-    def decided(self, verdict: Verdict) -> None:
-        """The verdict. Never raises."""
-
-    def late(self, trying: Trying) -> bool:
-        """Whether the answer is held, to try again."""
-
-    def broken(self, error: BaseException) -> None:
-        """An exception: it is told, and the visitor is held."""
-
-    def wait_for_verdict(self) -> None:
-        """There is no verdict yet, unless it came while it was asked for."""
+"""`Receiver.verdict`."""
 
 
 class DecisionBatch:
@@ -53,9 +34,9 @@ class DecisionBatch:
     def __init__(self, ask: AskVerdict, later: Callable[[Callable[[], None]], object]) -> None:
         """`later` calls something when the sockets that are ready have been read."""
         self._ask, self._later = ask, later
-        self._read: list[ReadExchange] = []
+        self._read: list[Exchange] = []
 
-    def add(self, exchange: ReadExchange) -> None:
+    def add(self, exchange: Exchange) -> None:
         """It will be decided in this turn of the loop."""
         read = self._read
         if not read:
@@ -70,7 +51,7 @@ class DecisionBatch:
         for at in range(0, len(read), SIZE):
             self._decide(read[at : at + SIZE])
 
-    def _decide(self, exchanges: list[ReadExchange]) -> None:
+    def _decide(self, exchanges: list[Exchange]) -> None:
         ask = self._ask
         verdicts: list[Verdict | None] = []
         for exchange in exchanges:

@@ -1,32 +1,34 @@
-"""One request on its way: the decision, the origin, the answer. Everything that can go wrong
-between the two sides ends here.
+"""One request on its way: the decision, the origin, the answer.
 
-An exchange begins when a head is read and ends exactly once: with a whole answer, with a cut
-connection, or with the visitor gone. The visitor's connection owns the reading of the request, the
-origin's connection the reading of the answer; this object carries bytes between them and keeps them
-from outrunning each other.
+Theory. An exchange begins when a head is read and ends exactly once: with a whole answer
+(`request_over`), with a cut connection, or with the visitor gone. It owns the request: whatever goes
+wrong on either side is told to it, and it alone answers. Below it are the bytes of the visitor's
+connection (`VisitorStream`) and the connection to the origin, which know nothing of each other; it
+carries bytes between them and keeps them from outrunning each other.
 """
 
 from __future__ import annotations
 
-from greenroom.decision.render import origin_error, render
+from greenroom.decision.late_try import LateTry
+from greenroom.decision.render import OUTAGE, origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
-from greenroom.gateway.origin.connection import OriginConnection
-from greenroom.gateway.visitor.collected_body import CollectedBody
-from greenroom.gateway.visitor.contracts import VisitorSide
-from greenroom.gateway.visitor.flow import ORIGIN
-from greenroom.gateway.visitor.late_tries import Trying
-from greenroom.gateway.visitor.request_body import RequestBody
-from greenroom.gateway.visitor.tunnelling import Tunnelling
+from greenroom.gateway.origin.pool import OriginConnection, OriginRequest, Pool
+from greenroom.gateway.request_record import RequestRecord
+from greenroom.gateway.visitor.long_poll import LongPoll, hold
+from greenroom.gateway.visitor.request_body import CollectedBody, RequestBody
+from greenroom.gateway.visitor.stream import ORIGIN, VisitorStream
+from greenroom.gateway.visitor.tunnel import Tunnel
 from greenroom.gateway.wire.answer_head import (
-    NO_BODY,
     TICKET,
     AnswerHead,
+    framing_of,
     publicly_cacheable,
     visitor_lines,
 )
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.own_answers import answer_bytes, refusal
+from greenroom.gateway.wire.websocket import valid_key
 from greenroom.model.answer import Answer
 from greenroom.request.admissible import is_part
 from greenroom.request.form_replay import FORM_BYTES_MAX, may_keep_form
@@ -34,28 +36,30 @@ from greenroom.request.form_replay import FORM_BYTES_MAX, may_keep_form
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 """Methods that may be sent a second time when the first may have reached the origin."""
 
+TOO_MANY_TUNNELS = "too many open WebSockets (%s)"
 
-_UNDECIDED: Verdict | None = (
-    # the compiler leaves an attribute out whose default is a plain None, where there are several
-    # types
-    None
-)
+# the compiler leaves an attribute out whose default is a plain None, where there are several types
+_UNDECIDED: Verdict | None = None
 
 
-class Exchange(Tunnelling):
+class Exchange(OriginRequest):
     """One request and its answer. `visitor` is None once the visitor needs nothing more from it;
-    each exchange equals only itself.
+    each exchange equals only itself. All that it begins with stands in the class, so that making
+    one costs little.
     """
 
+    visitor: VisitorStream | None = None
     began: float = 0.0  # the loop's time, where it is measured
     verdict: Verdict | None = _UNDECIDED
-    hints: int = 0  # answers of the origin before its answer
-    queued_s: float = 0.0  # waited for a connection
-    _queued_at: float = 0.0
+    origin: OriginConnection | None = None
+    answered: bool = False  # the head of the answer went out
+    status: int = 0  # of the answer
     sent: int = 0  # bytes of the answer's body
-    _collected: CollectedBody | None = (
-        None  # the body so far, while it is read before a connection is taken, or for the page
-    )
+    tunnel: Tunnel | None = None
+    _pool: Pool | None = None
+    _queued_at: float = 0.0
+    # the body so far, while it is read before a connection is taken, or for the page
+    _collected: CollectedBody | None = None
     _held: Hold | None = None  # the verdict, while its form is read
     _retried: bool = False
     _chunked: bool = False  # how the answer's body is written
@@ -67,11 +71,17 @@ class Exchange(Tunnelling):
     def wait_for_verdict(self) -> None:
         """There is no verdict yet, unless it came while it was asked for."""
         if self.visitor is not None and self.verdict is None:
-            self.visitor.expect_decision()
+            self.visitor.expect(self.visitor.limits.decision_s)
 
-    def late(self, trying: Trying) -> bool:
+    def late(self, trying: LateTry) -> bool:
         """A visitor who tries rarely: whether the answer is held, to try again."""
-        return self.visitor is not None and self.visitor.hold_answer(self, trying)
+        visitor = self.visitor
+        return visitor is not None and hold(
+            LongPoll(visitor, trying, self._waits, self.decided, self.broken)
+        )
+
+    def _waits(self) -> bool:
+        return self.visitor is not None and self.verdict is None
 
     def decided(self, verdict: Verdict) -> None:
         """The verdict, now or later."""
@@ -92,58 +102,56 @@ class Exchange(Tunnelling):
                 if arrival.method == "POST":
                     self._hold_form(visitor, verdict)
                 else:
-                    visitor.answer(render(verdict, arrival))
+                    self.answer(render(verdict, arrival))
             elif type(verdict) is Answer:
                 visitor.counts.answered += 1
-                visitor.answer(verdict)
+                self.answer(verdict)
             else:
                 raise TypeError(
                     f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}"
                 )
         except BadBody as bad:
-            visitor.refuse(bad.status, str(bad))
+            self.refuse(bad.status, str(bad))
         except Exception as error:
             self.broken(error)
 
-    def _hold_form(self, visitor: VisitorSide, hold: Hold) -> None:
+    def _hold_form(self, visitor: VisitorStream, hold: Hold) -> None:
         """Answers with the waiting page; reads the form first that may be kept on it."""
         arrival, body = self.head.arrival, visitor.body
         if not may_keep_form(arrival):
-            visitor.answer(render(hold, arrival))
+            self.answer(render(hold, arrival))
         elif body is None:
-            visitor.answer(render(hold, arrival, b""))
+            self.answer(render(hold, arrival, b""))
         elif (self.head.content_length or 0) > FORM_BYTES_MAX:
-            visitor.answer(render(hold, arrival))
+            self.answer(render(hold, arrival))
         else:
             self._held = hold
             self._collect(visitor, body, FORM_BYTES_MAX + 1)
 
-    def _send(self, visitor: VisitorSide) -> None:
+    def _send(self, visitor: VisitorStream) -> None:
         head = self.head
         self._pool = pool = visitor.gateway.pool_for(head.arrival.host)
         if pool is None:
-            visitor.refuse(421, "this host is not configured")
-        elif head.framing.upgrade and not self.may_tunnel(visitor, pool):
+            self.refuse(421, "this host is not configured")
+        elif head.framing.upgrade and not self.may_tunnel(pool):
             return
         elif (body := visitor.body) is not None and body.read_first():
             self._collect(visitor, body, visitor.limits.body_first_bytes)
         else:
             pool.lend(self)
 
-    def _collect(self, visitor: VisitorSide, body: RequestBody, most: int) -> None:
+    def _collect(self, visitor: VisitorStream, body: RequestBody, most: int) -> None:
         """Reads the body, or so much of it, before anything else."""
         self._collected = CollectedBody(most)
         visitor.expect(visitor.limits.body_idle_s)
-        self._collect_more(visitor, self._collected, visitor.start_body(self, body))
+        self._collect_more(visitor, self._collected, self._start_body(visitor, body))
 
-    def _collect_more(self, visitor: VisitorSide, collected: CollectedBody, data: bytes) -> None:
+    def _collect_more(self, visitor: VisitorStream, collected: CollectedBody, data: bytes) -> None:
         whole = visitor.body is None
         if not collected.add(data, whole):
             return
         if self._held is not None:
-            visitor.answer(
-                render(self._held, self.head.arrival, collected.take() if whole else None)
-            )
+            self.answer(render(self._held, self.head.arrival, collected.take() if whole else None))
         elif self._pool is not None:
             if not whole:
                 visitor.flow.pause(ORIGIN)  # the rest is read when there is an origin to take it
@@ -152,7 +160,6 @@ class Exchange(Tunnelling):
     # The origin, request side
 
     def waits(self) -> None:
-        """No connection is ready."""
         if self.visitor is not None:
             self._queued_at = self.visitor.gateway.now()
             self.visitor.expect(self.visitor.limits.origin_queue_s)
@@ -179,22 +186,24 @@ class Exchange(Tunnelling):
             )
             connection.begin(self, data)
         except BadBody as bad:
-            visitor.refuse(bad.status, str(bad))
+            self.refuse(bad.status, str(bad))
         except Exception as error:
             self.broken(error)
 
-    def _body_so_far(self, visitor: VisitorSide) -> bytes:
+    def _body_so_far(self, visitor: VisitorStream) -> bytes:
         collected, self._collected = self._collected, None
         if collected is None:
-            return visitor.start_body(self, visitor.body) if visitor.body is not None else b""
+            return self._start_body(visitor, visitor.body) if visitor.body is not None else b""
         self.origin_has_room()
         return collected.take()
 
     def not_connected(self, status: int) -> None:
-        """No connection to be had."""
         self.origin_failed(status)
 
-    def framed(self, payload: bytes, done: bool) -> bytes:
+    def _start_body(self, visitor: VisitorStream, body: RequestBody) -> bytes:
+        return self._framed(*visitor.start_body(body, self.head.expect_continue))
+
+    def _framed(self, payload: bytes, done: bool) -> bytes:
         """A part of the request's body as the origin gets it; of a form that is kept, as it is."""
         if not self.head.chunked or self._held is not None:
             return payload
@@ -202,8 +211,7 @@ class Exchange(Tunnelling):
         return framed + LAST_CHUNK if done else framed
 
     def request_continues(self, payload: bytes, done: bool) -> None:
-        """More of the request's body."""
-        data = self.framed(payload, done)
+        data = self._framed(payload, done)
         if self._collected is not None and self.visitor is not None:
             self._collect_more(self.visitor, self._collected, data)
         elif self.origin is not None and data:
@@ -235,8 +243,7 @@ class Exchange(Tunnelling):
         if visitor is not None and not visitor.write_paused:
             visitor.expect(self._silence_s(visitor))
 
-    def _silence_s(self, visitor: VisitorSide) -> int:
-        """How long nothing may come from the origin."""
+    def _silence_s(self, visitor: VisitorStream) -> int:
         return visitor.limits.tunnel_idle_s if self.tunnelling else visitor.limits.origin_read_s
 
     # The origin, answer side
@@ -254,7 +261,6 @@ class Exchange(Tunnelling):
             visitor.write(visitor_lines(head, b"", visitor.gateway.receiver.own_cookies) + b"\r\n")
 
     def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
-        """The head of the answer, and what is there of its body; `done` when that is all."""
         visitor, forward = self.visitor, self.forward
         if visitor is None or forward is None:
             return
@@ -271,20 +277,26 @@ class Exchange(Tunnelling):
             data = b"".join((head.lines, TICKET, cookie, head.behind_ticket, payload))
         else:
             lines = visitor_lines(head, cookie, visitor.gateway.receiver.own_cookies)
-            framing, payload, keep = self._framing(head, payload, done, passed, keep)
-            data = b"".join((lines, framing, b"\r\n", payload))
+            framing = framing_of(head, payload, done, request, keep)
+            self._chunked, self._until_close = framing.chunked, framing.until_close
+            keep, payload = framing.keep, framing.payload
+            own = b"Set-Cookie: %b\r\n" % passed if passed else b""
+            data = b"".join((lines, own, framing.lines, b"\r\n", payload))
         self.answered = True
         if visitor.gateway.on_request is not None:
             self.status, self.sent = head.status, len(payload)
         if done:
-            visitor.finished(keep, data)
+            self.visitor = None
+            if visitor.gateway.on_request is not None:
+                self._record(visitor)
+            visitor.request_over(keep, data)
         else:
             visitor.write(data)
             self._keep = keep
             self.progressed()
 
     def _cookies(
-        self, visitor: VisitorSide, forward: Forward, head: AnswerHead
+        self, visitor: VisitorStream, forward: Forward, head: AnswerHead
     ) -> tuple[bytes, bytes]:
         """The ticket and the pass that go out with this answer: none when shared caches may keep
         it, a farewell when the origin says so.
@@ -305,35 +317,7 @@ class Exchange(Tunnelling):
             return b"", b""
         return forward.set_cookie, forward.pass_cookie
 
-    def _framing(
-        self, head: AnswerHead, payload: bytes, done: bool, passed: bytes, keep: bool
-    ) -> tuple[bytes, bytes, bool]:
-        """How the visitor is told where the body ends, the payload framed so, and whether the
-        connection goes on.
-        """
-        request, length = self.head, head.content_length
-        framing = b"Set-Cookie: %b\r\n" % passed if passed else b""
-        if head.status in NO_BODY or request.method == b"HEAD":
-            if head.status != 204:
-                framing += head.length_line
-        elif length is not None:
-            framing += head.length_line
-        elif done:
-            framing += b"Content-Length: %d\r\n" % len(payload)
-        elif request.minor:
-            framing += b"Transfer-Encoding: chunked\r\n"
-            self._chunked = True
-            payload = chunk(payload) if payload else b""
-        else:
-            keep, self._until_close = False, True
-        if not keep:
-            framing += b"Connection: close\r\n"
-        elif not request.minor:
-            framing += b"Connection: keep-alive\r\n"
-        return framing, payload, keep
-
     def answer_continues(self, payload: bytes, done: bool) -> None:
-        """More of the answer's body."""
         visitor = self.visitor
         if visitor is None:
             return
@@ -345,14 +329,12 @@ class Exchange(Tunnelling):
             self.sent += len(payload)
             visitor.write(payload)
         if done:
-            visitor.finished(self._keep and visitor.can_go_on(self.head))
+            self._end(visitor, self._keep and visitor.can_go_on(self.head))
         else:
             self.progressed()
 
     def released(self) -> bool:
-        """Releases the connection to the origin; it may serve another request only if this one was
-        sent completely.
-        """
+        """The connection may serve another request only if this one was sent completely."""
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -362,9 +344,6 @@ class Exchange(Tunnelling):
         return visitor.body is None
 
     def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it had been used before and not one byte of
-        this answer came.
-        """
         self.origin = None
         if self.visitor is None:
             return
@@ -393,13 +372,118 @@ class Exchange(Tunnelling):
         if self.tunnelling:
             visitor.close()
         elif self.answered:
-            visitor.cut(reset=self._until_close)  # or HTTP/1.0 would take it for a whole answer
+            self.cut(reset=self._until_close)  # or HTTP/1.0 would take it for a whole answer
         else:
             visitor.counts.failed += 1
             if status != 503:
                 visitor.counts.documents.failed(self.forward, self.head)
             self.origin_has_room()
-            visitor.answer(self.sorry(status))
+            self.answer(self.sorry(status))
+
+    # A WebSocket
+
+    def may_tunnel(self, pool: Pool) -> bool:
+        """Whether the request for a WebSocket goes on; else it has its answer."""
+        keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
+        if len(keys) != 1 or not valid_key(keys[0]):
+            return self.refuse(400, "Sec-WebSocket-Key is missing or malformed")
+        self.key = keys[0]
+        passed = pool.tunnel_limit(self)
+        return not passed or self.refuse(503, TOO_MANY_TUNNELS % passed)
+
+    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
+        """The origin agreed: from here on bytes are carried both ways until one side ends."""
+        visitor, forward = self.visitor, self.forward
+        if visitor is None or forward is None:
+            return
+        if self._pool is None or self.origin is None:
+            self.detach()
+            self.origin_failed(503)
+            return
+        if passed := self._pool.becomes_tunnel(self.origin, self):
+            self.refuse(503, TOO_MANY_TUNNELS % passed)
+            return
+        visitor.counts.tunnels += 1
+        visitor.counts.tunnels_open += 1
+        self.tunnelling = self.answered = True
+        self.status = 101
+        self.tunnel = Tunnel()
+        lines = visitor_lines(head, forward.set_cookie, visitor.gateway.receiver.own_cookies)
+        agreed = (
+            b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
+            + head.accept
+            + b"\r\n\r\n"
+        )
+        visitor.write(lines + agreed)
+        if rest:
+            self.from_tunnel(rest)
+        visitor.expect(visitor.limits.tunnel_idle_s)
+        if early := visitor.take_buffer():
+            self.into_tunnel(early)
+
+    def into_tunnel(self, data: bytes) -> None:
+        if self.origin is not None and self.visitor is not None and self.tunnel is not None:
+            self.tunnel.of_visitor.feed(data)
+            self.origin.write(data)
+            self.visitor.expect(self.visitor.limits.tunnel_idle_s)
+
+    def from_tunnel(self, data: bytes) -> None:
+        if self.visitor is not None and self.tunnel is not None:
+            self.tunnel.of_origin.feed(data)
+            self.visitor.write(data)
+            self.visitor.expect(self.visitor.limits.tunnel_idle_s)
+
+    def _say_goodbye(self, visitor: VisitorStream, tunnel: Tunnel) -> None:
+        """Closes a tunnel at both ends, each with a closing frame where one fits."""
+        visitor.counts.tunnels_open -= 1
+        origin, self.origin = self.origin, None
+        if origin is not None:
+            origin.exchange = None
+            origin.write(tunnel.goodbye_to_origin())
+            origin.close()
+        visitor.write(tunnel.goodbye_to_visitor())
+        self._end(visitor, False, unread=True)
+
+    # Answers from here
+
+    def answer(self, answer: Answer, *, last: bool = False) -> None:
+        """`last` closes the connection afterwards in any case."""
+        visitor = self.visitor
+        if visitor is not None:
+            head, gateway = self.head, visitor.gateway
+            keep = (
+                not last
+                and visitor.lasts(head)
+                and (visitor.body is None or visitor.can_go_on(head))
+            )
+            self.answered = True
+            data = answer_bytes(answer, head, keep, gateway.date_line)
+            self.visitor = None  # as `_end`, without a call for the usual answer
+            if gateway.on_request is not None:
+                self._says(answer)
+                self._record(visitor)
+            visitor.request_over(keep, data)
+
+    def refuse(self, status: int, reason: str) -> bool:
+        """Answers a request that goes no further, and closes: where the next one begins is unknown.
+        Always False.
+        """
+        visitor = self.visitor
+        if visitor is not None:
+            visitor.counts.refused += 1
+            self.detach()
+            if self.answered:
+                self.cut(reset=False)
+            else:
+                answer = refusal(status, reason)
+                self._says(answer)
+                data = answer_bytes(answer, self.head, False, visitor.gateway.date_line)
+                self._end(visitor, False, data, unread=True)
+        return False
+
+    def _says(self, answer: Answer) -> None:
+        self.status = answer.status
+        self.sent = 0 if self.head.method == b"HEAD" else len(answer.body)
 
     # The end
 
@@ -411,12 +495,12 @@ class Exchange(Tunnelling):
         if self.tunnelling:
             visitor.close()
         elif visitor.half_closed or visitor.write_paused:
-            visitor.cut(reset=True)
+            self.cut(reset=True)
         elif (
             visitor.body is not None and visitor.body.flowing and not visitor.flow.reasons & ORIGIN
         ):
             self.detach()
-            visitor.refuse(408, "the body of the request took too long")
+            self.refuse(408, "the body of the request took too long")
         else:
             waiting = self.origin is None
             self.detach()
@@ -433,9 +517,9 @@ class Exchange(Tunnelling):
         if self.tunnel is not None:
             self._say_goodbye(visitor, self.tunnel)
         elif self.answered:
-            visitor.cut(reset=self._until_close)
+            self.cut(reset=self._until_close)
         else:
-            visitor.refuse(503, "the session has ended; load the page to wait in line")
+            self.refuse(503, "the session has ended; load the page to wait in line")
 
     def detach(self) -> None:
         """Lets go of the origin: a request in the queue is withdrawn, one under way is broken off."""
@@ -448,15 +532,48 @@ class Exchange(Tunnelling):
     def visitor_gone(self) -> None:
         """The visitor's connection is closed before the end."""
         visitor, self.visitor = self.visitor, None
-        if visitor is not None and self.tunnelling:
-            visitor.counts.tunnels_open -= 1
-            if self.origin is not None:
-                self.origin.exchange = None
-                self.origin.close()
-                self.origin = None
-        elif visitor is not None:
-            visitor.counts.abandoned += 1
+        if visitor is not None:
+            if self.tunnelling:
+                visitor.counts.tunnels_open -= 1
+                if self.origin is not None:
+                    self.origin.exchange = None
+                    self.origin.close()
+                    self.origin = None
+            else:
+                visitor.counts.abandoned += 1
+            self._record(visitor)
         self.detach()
+
+    def cut(self, *, reset: bool) -> None:
+        """Ends the visitor's connection in the middle of an answer."""
+        visitor, self.visitor = self.visitor, None
+        if visitor is not None:
+            self.detach()
+            self._record(visitor)
+            visitor.request_cut(reset=reset)
+
+    def _end(
+        self, visitor: VisitorStream, keep: bool, last: bytes = b"", *, unread: bool = False
+    ) -> None:
+        """The answer is written, but for its `last` bytes."""
+        self.visitor = None
+        if visitor.gateway.on_request is not None:
+            self._record(visitor)
+        visitor.request_over(keep, last, unread=unread)
+
+    def _record(self, visitor: VisitorStream) -> None:
+        """For the access log: the request has its answer, or its visitor is gone."""
+        gateway = visitor.gateway
+        if gateway.on_request is not None:
+            arrival, took_s = self.head.arrival, gateway.now() - self.began
+            try:
+                gateway.on_request(
+                    RequestRecord(
+                        arrival.client, self.status, self.sent, took_s, arrival, self.verdict
+                    )
+                )
+            except Exception as error:  # a log that fails must not keep the answer
+                gateway.failed(error)
 
     def sorry(self, status: int) -> Answer:
         """A page about an origin that fails, which keeps the visitor's place."""
@@ -464,7 +581,18 @@ class Exchange(Tunnelling):
         return origin_error(status, self.head.arrival, cookie, page)
 
     def broken(self, error: BaseException) -> None:
-        """An exception on the origin's side of this exchange."""
-        if self.visitor is not None:
-            self.visitor.broken(error)
+        """An exception in here: it is told, and the visitor is held, never passed on and never left
+        with half an answer.
+        """
+        visitor = self.visitor
+        if visitor is not None:
+            try:
+                visitor.gateway.failed(error)
+                if visitor.ending or self.answered:
+                    self.cut(reset=True)
+                else:
+                    self.detach()
+                    self.answer(self.sorry(503) if self.forward else OUTAGE, last=True)
+            except Exception:
+                visitor.transport.abort()
         self.detach()

@@ -8,30 +8,10 @@ from then on (`decision.open_session`).
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Protocol
 
+from greenroom.decision.open_session import OpenSession
 from greenroom.decision.verdict import Forward
-
-
-class WatchedSession(Protocol):
-    """The session of one stream (`decision.open_session.OpenSession`)."""
-
-    def is_over(self) -> bool:
-        """Whether the stream must end now."""
-
-    def finish(self) -> None:
-        """The stream has ended."""
-
-
-class WatchedExchange(Protocol):
-    """A request under way."""
-
-    @property
-    def forward(self) -> Forward | None:
-        """The verdict that let it go on."""
-
-    def session_over(self) -> None:
-        """Ends it, because its session has ended. Told again in each sweep while it goes on."""
+from greenroom.gateway.visitor.exchange import Exchange
 
 
 class OpenStreams:
@@ -41,15 +21,15 @@ class OpenStreams:
 
     def __init__(
         self,
-        session_of: Callable[[Forward, int], WatchedSession],
+        session_of: Callable[[Forward, int], OpenSession],
         on_error: Callable[[BaseException], None],
     ) -> None:
         self._session_of = session_of
         self._on_error = on_error
-        self._under_way: dict[WatchedExchange, WatchedSession] = {}
+        self._under_way: dict[Exchange, OpenSession] = {}
         self._next = count().__next__
 
-    def sweep(self, exchanges: Iterable[WatchedExchange]) -> None:
+    def sweep(self, exchanges: Iterable[Exchange]) -> None:
         """These are under way at this moment; those of before that are not among them have ended."""
         before, self._under_way = self._under_way, {}
         for exchange in exchanges:

@@ -9,6 +9,9 @@ from functools import lru_cache
 
 import msgspec
 
+from greenroom.gateway.wire.body import chunk
+from greenroom.gateway.wire.head_records import RequestHead
+
 _CACHE_HEADERS = frozenset((b"cache-control", b"edge-control", b"x-accel-expires"))
 
 COMMAND = b"cf-waiting-room-command"
@@ -280,6 +283,43 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
     for name, value in head.caching:
         lines += name.title() + b": " + value + b"\r\n"
     return lines
+
+
+class AnswerFraming(msgspec.Struct):
+    """How the visitor is told where the body ends: header lines, the first of the body framed so,
+    and whether the connection goes on.
+    """
+
+    lines: bytes
+    payload: bytes
+    keep: bool
+    chunked: bool = False
+    until_close: bool = False
+
+
+def framing_of(
+    head: AnswerHead, payload: bytes, done: bool, request: RequestHead, keep: bool
+) -> AnswerFraming:
+    """`done`: the payload is the whole body; `keep`: the connection would go on."""
+    framing, length = AnswerFraming(b"", payload, keep), head.content_length
+    if head.status in NO_BODY or request.method == b"HEAD":
+        if head.status != 204:
+            framing.lines = head.length_line
+    elif length is not None:
+        framing.lines = head.length_line
+    elif done:
+        framing.lines = b"Content-Length: %d\r\n" % len(payload)
+    elif request.minor:
+        framing.lines = b"Transfer-Encoding: chunked\r\n"
+        framing.chunked = True
+        framing.payload = chunk(payload) if payload else b""
+    else:
+        framing.keep, framing.until_close = False, True
+    if not framing.keep:
+        framing.lines += b"Connection: close\r\n"
+    elif not request.minor:
+        framing.lines += b"Connection: keep-alive\r\n"
+    return framing
 
 
 def _private(head: AnswerHead) -> bytes:

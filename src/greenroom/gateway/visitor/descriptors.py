@@ -4,16 +4,15 @@ limit of the process, less a reserve for origins, journals and operators, connec
 request is under way are closed. When nothing else is open, the new connection is refused.
 """
 
-import asyncio
 import os
 import resource
-from collections.abc import Collection
+from collections.abc import Iterable
 from heapq import nsmallest
-from typing import Protocol
 
 import structlog
 
 from greenroom.gateway.counts import Counts
+from greenroom.gateway.visitor.stream import VisitorStream
 
 RESERVE_MOST = 1_024
 """Where the limit is high: four origins with the usual most connections."""
@@ -27,18 +26,6 @@ told once, not every second.
 """
 
 log = structlog.get_logger(__name__)
-
-
-class ClosableConnection(Protocol):
-    """A visitor's connection, as far as it matters here."""
-
-    transport: asyncio.Transport
-    requests: int
-    deadline: float
-
-    @property
-    def spare(self) -> bool:
-        """Whether no request is under way, and none has come whole."""
 
 
 class Descriptors:
@@ -55,7 +42,7 @@ class Descriptors:
         """Descriptors run short when so many are in use."""
         self.accepted_at_once = max(1, min(self._reserve // 8, ACCEPTED_MOST))
         """A few iterations pass until a connection closed for new ones gives its number back."""
-        self._going: set[ClosableConnection] = set()  # told to close, and not closed yet
+        self._going: set[VisitorStream] = set()  # told to close, and not closed yet
         # descriptors in use that are no connections of the gateway: the most that numbers have
         # shown lately
         self._others = 0
@@ -73,26 +60,25 @@ class Descriptors:
             self._others = max(self._others, _lowest_free(number, self._limit) - held)
         return self._others + held >= self.line
 
-    def closed(self, connection: ClosableConnection) -> None:
+    def closed(self, connection: VisitorStream) -> None:
         """A connection is closed, of itself or for others."""
         self._going.discard(connection)
 
-    def make_room(self, connections: Collection[ClosableConnection], now: float) -> bool:
-        """False when there are none. Kept-alive ones come first, then those whose request has not
-        come whole; the longest silent first.
+    def make_room(self, spare: Iterable[VisitorStream], connections: int, now: float) -> bool:
+        """Closes some of those on which no request is under way; False when there are none.
+        Kept-alive ones come first, then those whose request has not come whole; the longest silent
+        first. `connections`: how many are open.
         """
         if self._going:
             return True
-        self._going = set(
-            nsmallest(max(1, self._reserve), (one for one in connections if one.spare), key=_rank)
-        )
+        self._going = set(nsmallest(max(1, self._reserve), spare, key=_rank))
         for one in self._going:
             one.transport.abort()
         closed = len(self._going)
         self._counts.connections_shed += closed
         if not self._last:
             log.warning(
-                "descriptors_short", limit=self._limit, connections=len(connections), closed=closed
+                "descriptors_short", limit=self._limit, connections=connections, closed=closed
             )
         self._closed += closed
         self._last = now
@@ -117,5 +103,5 @@ def _lowest_free(number: int, limit: int) -> int:
     return lowest
 
 
-def _rank(connection: ClosableConnection) -> tuple[bool, float]:
+def _rank(connection: VisitorStream) -> tuple[bool, float]:
     return connection.requests == 0, connection.deadline

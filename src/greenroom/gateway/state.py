@@ -1,0 +1,113 @@
+"""What every connection of one gateway shares: who decides, where the origins are, the settings, the
+clock and the counts.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.late_try import LateTry
+from greenroom.decision.open_session import OpenSession
+from greenroom.decision.verdict import Forward, Verdict
+from greenroom.gateway.counts import Counts
+from greenroom.gateway.origin.address import Origin
+from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.pool import Pool
+from greenroom.gateway.request_record import RequestObserver
+from greenroom.gateway.wire.header_lines import Varying
+from greenroom.gateway.wire.question_heads import ReadHead
+from greenroom.gateway.wire.request_head import read_head
+from greenroom.model.visit import Arrival
+from greenroom.settings.limits import Limits
+
+
+class Receiver(Protocol):
+    """What decides about arrivals: `DecisionService`, or `ProxyQuestions` about those of a proxy."""
+
+    @property
+    def own_cookies(self) -> frozenset[bytes]:
+        """Names of cookies that no origin sees or sets."""
+
+    def verdict(
+        self,
+        arrival: Arrival,
+        later: Callable[[Verdict], None],
+        late: Callable[[LateTry], bool] | None = None,
+    ) -> Verdict | None:
+        """The verdict, or None, and then `later` is called exactly once; never raises.
+
+        `late` may be offered a try whose answer may be held. When it takes it (True), the gateway
+        ends it, and `later` is not called.
+        """
+
+    def obey(self, forward: Forward, command: bytes) -> bytes:
+        """The Set-Cookie value to send instead of the ticket, or empty."""
+
+    def open_session(self, forward: Forward, place: int) -> OpenSession: ...
+
+
+class GatewayState:
+    """Made inside a running event loop. Attributes are replaced when the configuration changes."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        origins: Callable[[str], Origin | None],
+        limits: Limits,
+        forwarded_policy: ForwardedPolicy,
+        guard: OriginGuard,
+        on_error: Callable[[BaseException], None],
+        on_request: RequestObserver | None,
+    ) -> None:
+        self.receiver = receiver
+        self.origins = origins
+        self.limits = limits
+        self.forwarded_policy = forwarded_policy
+        self.guard = guard
+        self.on_error = on_error
+        self.on_request = on_request
+        """Notified of what became of each request; nothing is measured for None."""
+        self.varying: tuple[Varying, ...] = ()
+        self.read_head: ReadHead = read_head
+        self.live_target = b""
+        self.counts = Counts()
+        self.keeps = True  # connections go on after an answer; off while draining
+        self.long_polls = 0
+        self.date_line = b""
+        self.sweep_at = 0.0
+        """When deadlines are looked at next, in the loop's time: what they are counted from, so
+        that none passes too early.
+        """
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time
+        self.later = self.loop.call_soon
+        self.pools: dict[Origin, Pool] = {}
+        self._last: Pool | None = None
+
+    def pool_for(self, host: str) -> Pool | None:
+        """The connections to the origin of this host; None when it has none."""
+        origin, pool = self.origins(host), self._last
+        if pool is not None and pool.origin is origin:
+            return pool
+        if origin is None:
+            return None
+        pool = self.pools.get(origin)
+        if pool is None:
+            pool = self.pools[origin] = Pool(
+                origin, self.limits, self.counts, self.loop, self.guard
+            )
+        # equal to the one before, but another object after a reload
+        pool.origin, self._last = origin, pool
+        return pool
+
+    def relimit(self, limits: Limits) -> None:
+        """Towards origins at once, for visitors with their next connection."""
+        self.limits = limits
+        for pool in self.pools.values():
+            pool.relimit(limits)
+
+    def failed(self, error: BaseException) -> None:
+        """An exception inside the gateway."""
+        self.counts.errors += 1
+        self.on_error(error)

@@ -162,6 +162,15 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.MOVE, target="/?greenroom=move", visitor="b"),
         Step(Decided.ACTIVE),
     ],
+    "a calendar entry": [
+        Step(
+            Decided.ADMITTED,
+            change=room_of(calendar_after_minutes=1),
+        ),
+        Step(Decided.HELD, visitor="b"),
+        Step(Decided.HELD, visitor="b", wait_ms=20_000),
+        Step(Decided.CALENDAR, target="/?greenroom=calendar", visitor="b"),
+    ],
     "a host that is not for this site": [
         Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)
     ],

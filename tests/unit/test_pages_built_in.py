@@ -30,7 +30,7 @@ from greenroom.pages.language import FALLBACK, VIEWS, available, language
 ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
 PAGE = compile_page(Room(**ROOM), moves=True)
 NOW_MS = 1_790_000_000_000
-PAGE_BYTES_MAX = 9_800
+PAGE_BYTES_MAX = 9_900
 """The page goes out to everybody who waits, often all at once."""
 DRAW_BYTES_MAX = 700
 """What a visitor who takes part in a draw is told besides."""

@@ -12,6 +12,7 @@ the ledger's to say, in one operation.
 | the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | the visitor continues on another device, or asks for a link to do so | MOVE | a page; a POST moves the place |
+| somebody in line asks for a calendar entry | CALENDAR | a file, or back to the page |
 | no ticket, and a CORS preflight of a listed origin (request.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
@@ -73,6 +74,10 @@ MOVE_QUERY = "greenroom=move"
 that link. Only a POST changes anything.
 """
 
+CALENDAR_QUERY = "greenroom=calendar"
+
+_OWN_QUERY = "greenroom="
+
 Found = Sequence[tuple[Ticket, bytes]]
 """Each with its spelling in the cookie (empty: not spelled like that any more)."""
 
@@ -94,6 +99,7 @@ class ArrivalQuestion(IntEnum):
     LINE_TABLE = 11
     PREFLIGHT = 12
     MOVE = 13
+    CALENDAR = 14
 
 
 # The members under short names: looking them up in the class for every request costs five times as
@@ -112,6 +118,7 @@ POLL: Final = ArrivalQuestion.POLL
 LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
 PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
 MOVE: Final = ArrivalQuestion.MOVE
+CALENDAR: Final = ArrivalQuestion.CALENDAR
 
 
 class Receipts(Protocol):
@@ -163,9 +170,13 @@ def decide(
     if covered.passes_well_known and arrival.path.startswith(WELL_KNOWN) and is_well_known(arrival):
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
-    if arrival.query.startswith(MOVE_QUERY) and covered.moves and _moves(arrival):
-        # a ticket that is too old for the line still says whose place has moved
-        return MOVE, rank(found, now_ms) or found
+    if arrival.query.startswith(_OWN_QUERY):
+        ranked = rank(found, now_ms)
+        if covered.moves and _moves(arrival):
+            # a ticket that is too old for the line still says whose place has moved
+            return MOVE, ranked or found
+        if ranked and _asks_for_entry(covered, arrival):
+            return CALENDAR, ranked
     if not found:
         return decide_among(covered, arrival, now_ms, found, False)
     if len(found) == 1:  # as nearly always: there is nothing to sort
@@ -292,7 +303,19 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
 
 def _moves(arrival: Arrival) -> bool:
     behind = arrival.query[len(MOVE_QUERY) :]
-    return arrival.method in ("GET", "HEAD", "POST") and (not behind or behind[0] == ".")
+    return (
+        arrival.query.startswith(MOVE_QUERY)
+        and arrival.method in ("GET", "HEAD", "POST")
+        and (not behind or behind[0] == ".")
+    )
+
+
+def _asks_for_entry(covered: Covered, arrival: Arrival) -> bool:
+    return (
+        arrival.query == CALENDAR_QUERY
+        and covered.room.calendar_after_minutes > 0
+        and arrival.method in ("GET", "HEAD")
+    )
 
 
 def asked_by_own_page(arrival: Arrival) -> bool:

@@ -13,10 +13,11 @@ from urllib.parse import quote
 from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, rank
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
-from greenroom.decision.render import OUTAGE, for_scripts
+from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.record import replace
 from greenroom.model.visit import (
     PLACE_KEPT_MS,
     TICKET_ID_BYTES,
@@ -46,8 +47,13 @@ _IN_APP = re.compile(IN_APP)
 
 LEFT = {Standing.ACTIVE: Decided.ENDED, Standing.WAITING: Decided.LEFT}
 
+LONGEST_CODE_MS = 86_400_000
+"""By how much longer the code of a calendar entry may be good."""
+
 _WAITS = 1
-"""In the place of the refresh: the code was made of a waiting ticket."""
+"""In the place of the refresh: the code was made of a waiting ticket. Above this bit: for how many
+milliseconds longer than CODE_MS the code is good.
+"""
 
 _TEXT = AnswerHeaders((b"Content-Type", b"text/plain; charset=utf-8"), *UNCACHEABLE)
 _MOVED_TEXT = b"Your place is on another device.\n"
@@ -81,7 +87,7 @@ class MovingPlace:
         if code:
             return self._by_code(asked, code.encode(), pressed)
         if _ticket(asked) is None:
-            return _onward()
+            return ONWARD
         self._follow(asked, self._takes_back if pressed else self._links)
         return None
 
@@ -103,12 +109,24 @@ class MovingPlace:
                 return self._moved(asked) if _has(outcome) else otherwise()
         return otherwise()
 
+    def link(self, asked: Inquiry, lasts_ms: int = CODE_MS) -> str:
+        """The address asked for, with a code that is good for `lasts_ms` where places move."""
+        arrival, room, ticket = asked.arrival, asked.room, asked.found[0][0]
+        where = (arrival.header(b"host") or b"").decode("latin-1") or arrival.host
+        path = quote(arrival.prefix + arrival.path)
+        url = f"{arrival.scheme}://{quote(where, safe=':[]')}{path}"
+        if not room.moves:
+            return url
+        flags = (lasts_ms - CODE_MS) * 2 + (0 if ticket.accepted_ms else _WAITS)
+        named = Ticket(ticket.id, ticket.key, asked.now_ms, ticket.checked_ms, flags)
+        return f"{url}?{MOVE_QUERY}.{self._sealer.seal(named, _ASSOCIATED + room.id).decode()}"
+
     # -- by the code of a link ---------------------------------------------------------------------
 
     def _by_code(self, asked: Inquiry, value: bytes, pressed: bool) -> Verdict | None:
         room, now_ms = asked.room, asked.now_ms
         code = self._sealer.open(value, _ASSOCIATED + room.id, now_ms)
-        if code is None or now_ms - code.accepted_ms > CODE_MS:
+        if code is None or now_ms - code.accepted_ms > CODE_MS + code.refresh_ms // 2:
             return self._page(asked, notice_page)
         others = [
             ticket
@@ -117,7 +135,7 @@ class MovingPlace:
         ]
         if not pressed:
             return self._confirm(asked, others)
-        absent = code.refresh_ms == _WAITS and now_ms - code.checked_ms <= PLACE_KEPT_MS
+        absent = bool(code.refresh_ms & _WAITS) and now_ms - code.checked_ms <= PLACE_KEPT_MS
 
         def moved(outcome: Outcome) -> Verdict:
             if outcome.storage_failed:
@@ -163,19 +181,13 @@ class MovingPlace:
     # -- by a ticket -------------------------------------------------------------------------------
 
     def _links(self, asked: Inquiry, holder: bytes | None, moves: int) -> Verdict | None:
-        ticket = asked.found[0][0]
         if moves:
-            return self._moved(asked) if holder is not None else _onward()
-        arrival, room, now_ms = asked.arrival, asked.room, asked.now_ms
-        waits = 0 if ticket.accepted_ms else _WAITS
-        named = Ticket(ticket.id, ticket.key, now_ms, ticket.checked_ms, waits)
-        code = self._sealer.seal(named, _ASSOCIATED + room.id).decode()
-        where = (arrival.header(b"host") or b"").decode("latin-1") or arrival.host
-        path = quote(arrival.prefix + arrival.path)
-        url = f"{arrival.scheme}://{quote(where, safe=':[]')}{path}?{MOVE_QUERY}.{code}"
+            return self._moved(asked) if holder is not None else ONWARD
+        arrival, room = asked.arrival, asked.room
+        url = self.link(asked)
         if prefers_json(arrival.header(b"accept")) and not shows_page(arrival):
             return for_scripts(
-                Answer(200, room.page.json_headers, link_json(url, now_ms + CODE_MS)),
+                Answer(200, room.page.json_headers, link_json(url, asked.now_ms + CODE_MS)),
                 room.page,
                 arrival,
             )
@@ -183,7 +195,7 @@ class MovingPlace:
 
     def _takes_back(self, asked: Inquiry, holder: bytes | None, moves: int) -> Verdict | None:
         if holder is None or not moves:
-            return _onward()
+            return ONWARD
 
         def moved(outcome: Outcome) -> Verdict | None:
             if outcome.storage_failed:
@@ -239,7 +251,7 @@ class MovingPlace:
         now_ms, arrival, room = self._now_ms(), asked.arrival, asked.room
         sealed = self._sealer.seal(Ticket(ticket_id, key, 0, now_ms, 0), room.id)
         cookies = room.cookies.of(arrival.scheme, arrival.prefix)
-        return _onward(cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms))
+        return replace(ONWARD, set_cookie=cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms))
 
     def _moved(self, asked: Inquiry) -> Answer:
         arrival, page = asked.arrival, asked.room.page
@@ -268,10 +280,3 @@ def _in_app(arrival: Arrival) -> bool:
 
 def _ticket(asked: Inquiry) -> Ticket | None:
     return asked.found[0][0] if asked.found else None
-
-
-def _onward(set_cookie: bytes = b"") -> Answer:
-    return Answer(303, _ONWARD, b"", set_cookie)
-
-
-_ONWARD = AnswerHeaders((b"Location", b"?"), *UNCACHEABLE)

@@ -37,6 +37,7 @@ class Decided(IntEnum):
     ENDED = 16  # the visitor ended the session
     NOT_HERE = 17  # asked to leave or to end a session, and there was nothing to end
     MOVE = 18  # continues on another device, or asked how
+    CALENDAR = 19  # was sent an entry for a calendar
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -60,6 +60,9 @@ OUTAGE = Answer(
 """Held, never passed on."""
 
 
+ONWARD = Answer(303, AnswerHeaders((b"Location", b"?"), *UNCACHEABLE), b"")
+"""To the page itself."""
+
 SEVERAL_ROOMS = Answer(
     400,
     _PLAIN,

@@ -22,6 +22,7 @@ from greenroom.admission.decide import (
 )
 from greenroom.admission.ledger.keeping import is_due
 from greenroom.decision.admitting import Admitting
+from greenroom.decision.calendar_link import CalendarLink
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
@@ -99,12 +100,12 @@ class DecisionService:
         self._observe = observe
         self._hold = self._holding.verdict
         self._admit = Admitting(sealer, observe).verdict
-        self._moving = MovingPlace(
-            sealer,
-            clock.now_ms,
-            lambda error, asked: self._failed(error, asked.arrival, asked.now_ms, asked.room),
-            observe,
-        )
+
+        def failed(error: Exception, asked: Inquiry) -> Verdict:
+            return self._failed(error, asked.arrival, asked.now_ms, asked.room)
+
+        self._moving = MovingPlace(sealer, clock.now_ms, failed, observe)
+        self._calendar = CalendarLink(self._moving, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
@@ -206,6 +207,7 @@ class DecisionService:
             ArrivalQuestion.POLL: self._poll,
             ArrivalQuestion.LINE_TABLE: self._line_table,
             ArrivalQuestion.MOVE: self._moving.verdict,
+            ArrivalQuestion.CALENDAR: self._calendar.verdict,
             ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
         }
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])

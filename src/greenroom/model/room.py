@@ -333,6 +333,15 @@ class Room:
         extension=True,
         form=FormSpec("more", "Places may move to another device"),
     )
+    calendar_after_minutes: int = spec(
+        "the built-in page offers a calendar entry while the estimated wait (median) is longer than"
+        " this, in minutes; 0: never",
+        0,
+        low=0,
+        high=1_440,
+        extension=True,
+        form=FormSpec("more", "Offer a calendar entry for waits over (minutes)"),
+    )
     on_unhealthy_origin: str = spec(
         "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors;"
         " places and sessions are kept",

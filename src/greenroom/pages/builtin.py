@@ -102,18 +102,27 @@ class BuiltIn:
         table: str = "",
         offers: bool = False,
         moves: bool = False,
+        calendar: int = 0,
     ) -> None:
+        """`calendar`: a median wait of more minutes offers an entry; 0: never."""
         slots = slots_of(words)
+        add = words.calendar["add"].encode()
+        slots["calendar",] = lambda facts: (add if facts.minutes > calendar else b"",)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
             view: Filled(
-                _pieces(source("page.html"), view, words, brand, False, table, offers, moves), slots
+                _pieces(
+                    source("page.html"), view, words, brand, False, table, offers, moves, calendar
+                ),
+                slots,
             )
             for view in LAYOUTS
         }
         self._words = {
-            view: Filled(_pieces(_words_json(view, offers), view, words, brand, True), slots)
+            view: Filled(
+                _pieces(_words_json(view, offers, calendar), view, words, brand, True), slots
+            )
             for view in LAYOUTS
         }
         self._news: dict[bytes, tuple[str, Filled]] = {}
@@ -121,14 +130,21 @@ class BuiltIn:
             news = (
                 view,
                 Filled(
-                    _pieces(_news_json(view, words, bool(table), offers), view, words, brand, True),
+                    _pieces(
+                        _news_json(view, words, bool(table), offers, calendar),
+                        view,
+                        words,
+                        brand,
+                        True,
+                    ),
                     slots,
                 ),
             )
             self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
         self._turns = {
             view: Filled(
-                _pieces(_turn_json(view, bool(table), offers), view, words, brand, True), slots
+                _pieces(_turn_json(view, bool(table), offers, calendar), view, words, brand, True),
+                slots,
             )
             for view in LAYOUTS
         }
@@ -173,6 +189,7 @@ def _pieces(
     table: str = "",
     offers: bool = False,
     moves: bool = False,
+    calendar: int = 0,
 ) -> list[str]:
     """Alternating text and names of holes."""
     layout = LAYOUTS[view]
@@ -200,6 +217,7 @@ def _pieces(
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
     texts |= {"warning": "", "stock": "", "move": _MOVE if moves else ""}
+    texts["calendar_link"] = _CALENDAR if calendar else ""
     if offers:
         texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
         title = words.offers["title"]
@@ -253,6 +271,8 @@ Their cookies are their own. A regular expression for Python and JavaScript.
 
 _MOVE = ' <a id=move href="?greenroom=move" target=_blank>{l_move}</a>'
 
+_CALENDAR = ' <a id=calendar href="?greenroom=calendar" download{calendar_hidden}>{calendar}</a>'
+
 _OFFERS = {"short": "{short}", "offers": "{offers_text}"}
 """Of an update, by element: none where the room has never said what is left."""
 
@@ -266,26 +286,28 @@ def _numbers_json(table: bool) -> str:
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
-def _news_json(view: str, words: Language, table: bool, offers: bool) -> str:
+def _news_json(view: str, words: Language, table: bool, offers: bool, calendar: int) -> str:
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    if offers:
-        texts |= _OFFERS
+    texts |= _extra_texts(offers, calendar)
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
     return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
 
 
-def _turn_json(view: str, table: bool, offers: bool) -> str:
-    return f"{_numbers_json(table)}{_words_json(view, offers)}}}}}"
+def _turn_json(view: str, table: bool, offers: bool, calendar: int) -> str:
+    return f"{_numbers_json(table)}{_words_json(view, offers, calendar)}}}}}"
 
 
-def _words_json(view: str, offers: bool) -> str:
+def _extra_texts(offers: bool, calendar: int) -> dict[str, str]:
+    return (_OFFERS if offers else {}) | ({"calendar": "{calendar}"} if calendar else {})
+
+
+def _words_json(view: str, offers: bool, calendar: int) -> str:
     texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    if offers:
-        texts |= _OFFERS
+    texts |= _extra_texts(offers, calendar)
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 
@@ -309,9 +331,14 @@ def source(name: str) -> str:
 
 @lru_cache(64)
 def built_in(
-    tag: str, brand: Brand = NO_BRAND, table: str = "", offers: bool = False, moves: bool = False
+    tag: str,
+    brand: Brand = NO_BRAND,
+    table: str = "",
+    offers: bool = False,
+    moves: bool = False,
+    calendar: int = 0,
 ) -> BuiltIn:
-    return BuiltIn(language(tag), brand, table, offers, moves)
+    return BuiltIn(language(tag), brand, table, offers, moves, calendar)
 
 
 @lru_cache(None)

@@ -95,6 +95,7 @@ class Language:
         self.changes: dict[str, str] = words["changes"]
         self.offers: dict[str, str] = words["offers"]
         self.move: dict[str, str] = words["move"]
+        self.calendar: dict[str, str] = words["calendar"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self._draw: dict[str, str] = words["draw"]

@@ -78,7 +78,9 @@ class Page:
         self._room = room
         brand = self.brand = brand_of(room, language)
         table = _table_of(room)
-        self._built_in = built_in(language, brand, table, offers, moves)
+        self._built_in = built_in(
+            language, brand, table, offers, moves, room.calendar_after_minutes
+        )
         self._offers, self._moves = offers, moves
         self._template = template
         self.follows = room.follow_accept_language

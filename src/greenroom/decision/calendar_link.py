@@ -1,0 +1,66 @@
+"""A calendar entry for somebody who waits: nothing about it is kept here."""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from greenroom.decision.inquiry import Inquiry
+from greenroom.decision.moving_place import CODE_MS, LONGEST_CODE_MS, MovingPlace
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.render import ONWARD
+from greenroom.decision.verdict import Verdict
+from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.visit import Outcome, Standing
+from greenroom.pages.calendar import calendar_entry
+from greenroom.pages.page import UNCACHEABLE
+
+_HEADERS = AnswerHeaders(
+    (b"Content-Type", b"text/calendar; charset=utf-8"),
+    (b"Content-Disposition", b'attachment; filename="turn.ics"'),
+    *UNCACHEABLE,
+    (b"X-Content-Type-Options", b"nosniff"),
+)
+
+
+class CalendarLink:
+    def __init__(
+        self,
+        moving: MovingPlace,
+        failed: Callable[[Exception, Inquiry], Verdict],
+        observe: Observer,
+    ) -> None:
+        self._moving = moving
+        self._failed = failed
+        self._observe = observe
+
+    def verdict(self, asked: Inquiry) -> Verdict | None:
+        ticket = asked.found[0][0]
+        self._observe(
+            DecisionEvent(
+                asked.now_ms, Decided.CALENDAR, asked.room.effective, asked.arrival, ticket
+            )
+        )
+
+        def seen(outcome: Outcome) -> None:
+            try:
+                verdict: Verdict = self._entry(asked, outcome)
+            except Exception as error:
+                verdict = self._failed(error, asked)
+            asked.later(verdict)
+
+        asked.room.ledger.peek(ticket.id, ticket.key, seen)
+        return None
+
+    def _entry(self, asked: Inquiry, outcome: Outcome) -> Answer:
+        """Back to the page when nothing is known of the wait."""
+        estimate, arrival, room = outcome.estimate, asked.arrival, asked.room
+        if outcome.standing is not Standing.WAITING or not outcome.position or estimate is None:
+            return ONWARD
+        ticket = asked.found[0][0]
+        page = room.page.speaking(arrival.header(b"accept-language"))
+        uid = sha256(b"greenroom calendar" + ticket.id).hexdigest()[:32]
+        lasts_ms = min(int(max(estimate.most_s, estimate.p75_s) * 1000), LONGEST_CODE_MS) + CODE_MS
+        url = self._moving.link(asked, lasts_ms)
+        body = calendar_entry(
+            page.language, page.brand, arrival.host, uid, url, estimate, asked.now_ms
+        )
+        return Answer(200, _HEADERS, body)

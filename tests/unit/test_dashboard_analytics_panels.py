@@ -9,22 +9,19 @@ from hypothesis import strategies as st
 
 from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
-    DAY_S,
     GLANCE,
     PANELS,
-    SPAN_LEAST_S,
-    SPAN_MOST_S,
     ChartSpan,
     all_wanted,
     ask,
     csv_lines,
     earlier,
-    span_of,
 )
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.model.event import Event
 from greenroom.web.pages.local_times import from_input, local_input
+from greenroom.web.pages.spans import DAY_S, SPAN_LEAST_S, SPAN_MOST_S, span_of
 
 BEGIN_S = 1_893_456_000
 SECONDS = st.integers(0, 1 << 33)

@@ -14,10 +14,9 @@ from greenroom.analytics.question import (
     Wanted,
 )
 from greenroom.errors import StorageFailed
+from greenroom.web.pages.spans import DAY_S, DEFAULT_SPAN, HOUR_S, ChartSpan, span_of
 from greenroom.web.time_format import milliseconds
 
-HOUR_S, DAY_S = 3_600, 86_400
-SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
 PATIENCE_S = 10.0
 OPENING_PATIENCE_S = 2.0
 """The page opens on DEFAULT_SPAN when the age of a room takes longer."""
@@ -147,23 +146,6 @@ GLANCE = (
     ("Time in your application, median", Wanted("percentile", "timeOnOriginP50"), "seconds"),
 )
 
-STEPS = (
-    (4 * HOUR_S, "datetimeMinute", 60),
-    (DAY_S, "datetimeFiveMinutes", 300),
-    (3 * DAY_S, "datetimeFifteenMinutes", 900),
-    (31 * DAY_S, "datetimeHour", HOUR_S),
-    (SPAN_MOST_S, "date", DAY_S),
-)
-"""(up to this span, dimension, its width in seconds)."""
-
-SPANS = (
-    ("1h", "1 hour", HOUR_S),
-    ("6h", "6 hours", 6 * HOUR_S),
-    ("24h", "24 hours", DAY_S),
-    ("7d", "7 days", 7 * DAY_S),
-)
-MORE_SPANS = (("30d", "30 days", 30 * DAY_S),)
-
 COMPARISONS = {
     "": ("No comparison", 0),
     "before": ("Previous period", -1),
@@ -173,28 +155,7 @@ COMPARISONS = {
 """Name -> (label, seconds earlier; -1: as long as the span)."""
 
 
-DEFAULT_SPAN = "24h"
 YOUNG_SPANS = (("6h", 6 * HOUR_S), ("1h", HOUR_S))
-
-
-class ChartSpan(NamedTuple):
-    """Unix seconds on a step; `end_s` is exclusive."""
-
-    start_s: int
-    end_s: int
-    dimension: str
-    step_s: int
-
-    @property
-    def seconds(self) -> int:
-        return self.end_s - self.start_s
-
-
-def span_of(start_s: int, end_s: int) -> ChartSpan:
-    start_s = max(0, min(start_s, 1 << 32))
-    end_s = min(max(end_s, start_s + SPAN_LEAST_S), start_s + SPAN_MOST_S)
-    _, dimension, step_s = next(row for row in STEPS if end_s - start_s <= row[0])
-    return ChartSpan(start_s // step_s * step_s, -(-end_s // step_s) * step_s, dimension, step_s)
 
 
 def earlier(span: ChartSpan, comparison: str) -> ChartSpan | None:

@@ -8,26 +8,31 @@ from starlette.responses import Response
 
 from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
-    DEFAULT_SPAN,
     GLANCE,
-    MORE_SPANS,
     PANELS,
-    SPANS,
-    ChartSpan,
     SpanAnswer,
     ask,
     csv_lines,
     earlier,
     opening_span,
-    span_of,
 )
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.analytics.question import QuestionRefused, SlowAnswer
 from greenroom.errors import StorageFailed
-from greenroom.web.pages.local_times import from_input, local_input
-from greenroom.web.pages.rendering import Viewer
+from greenroom.web.pages.local_times import local_input
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
+from greenroom.web.pages.spans import (
+    DEFAULT_SPAN,
+    LENGTHS,
+    MORE_SPANS,
+    MOVES,
+    SPANS,
+    ChartSpan,
+    asked_range,
+    span_of,
+    zone_of,
+)
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import plain_moment
 
@@ -36,7 +41,6 @@ REMOVED_MAX = 200
 """A room has rules too."""
 
 EVENTS_MAX = 50
-LENGTHS = {name: seconds for name, _, seconds in (*SPANS, *MORE_SPANS)}
 
 
 class EventMark(NamedTuple):
@@ -53,7 +57,7 @@ def show(page: PageRequest) -> Response:
     span, named = _asked_span(page, opening=True)
     compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
     answer, before, problem = _answers(page, span, compare)
-    zone = _zone(page)
+    zone = zone_of(page)
     marks = list(_marks(page))
     shown = [
         mark
@@ -77,7 +81,7 @@ def show(page: PageRequest) -> Response:
         chart_json=json.dumps(_chart_data(answer, before, shown)) if answer else "",
         marks=marks,
         inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
-        steps=[(name, _moved(span, share)) for name, share in _MOVES],
+        steps=[(name, span.moved(share)) for name, share in MOVES],
         recording=page.part(ANALYTICS_STORE) is not None,
     )
 
@@ -97,15 +101,10 @@ def download(page: PageRequest) -> Response:
     return Response("\r\n".join(lines) + "\r\n", media_type="text/csv", headers=headers)
 
 
-def _zone(page: PageRequest) -> str:
-    return Viewer.of(page.request.headers, page.request.cookies).zone
-
-
 def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan, str]:
     """`opening`: without a span, what fits the age of the room."""
-    start_s, end_s = _second(page, "from"), _second(page, "to")
-    if start_s is not None and end_s is not None and start_s < end_s:
-        return span_of(start_s, end_s), ""
+    if asked := asked_range(page):
+        return span_of(*asked), ""
     now_s, named = page.now_ms // 1000, page.query("span")
     if named not in LENGTHS:
         named = (
@@ -114,14 +113,6 @@ def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan,
             else DEFAULT_SPAN
         )
     return span_of(now_s - LENGTHS[named], now_s), named
-
-
-def _second(page: PageRequest, name: str) -> int | None:
-    text = page.query(name)
-    if text.isascii() and text.isdigit() and len(text) < 12:
-        return int(text)
-    at_ms = from_input(text, _zone(page)) if text else None
-    return None if at_ms is None else at_ms // 1000
 
 
 def _answers(
@@ -188,14 +179,6 @@ def _chart_data(
             for panel in PANELS
         },
     }
-
-
-_MOVES = (("Earlier", -0.5), ("Later", 0.5))
-
-
-def _moved(span: ChartSpan, share: float) -> tuple[int, int]:
-    shift = int(span.seconds * share)
-    return max(0, span.start_s + shift), max(1, span.end_s + shift)
 
 
 def _marks(page: PageRequest) -> Iterable[EventMark]:

@@ -88,6 +88,48 @@ def test_axe_finds_nothing_wrong_with_the_live_page(rig, browser) -> None:
             assert violations_in_both_themes(page) == [], path
 
 
+IN_VIEW = """(names) => names.filter((name) => {
+  const box = document.querySelector(name).getBoundingClientRect();
+  const bar = document.querySelector(".live-bar").getBoundingClientRect();
+  return box.top < 0 || box.left < 0 || box.right > innerWidth || box.bottom > (name === ".live-bar" ? innerHeight : bar.top);
+})"""
+"""What of these is not wholly in view, above the bar."""
+FIRST_SCREEN = [".live-verdict", ".live-figures", ".live-main", ".live-bar"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_has_all_and_an_action_opens_beside_the_figures(
+    rig, browser, width: int, height: int
+) -> None:
+    size = {"width": width, "height": height}
+    operations = f"/zones/{rig.zone_id}/waiting_rooms/{rig.room_id}/operations"
+    rig.api.ask("DELETE", f"{operations}/message")
+    with operator(browser, rig, viewport=size, reduced_motion="reduce") as page:
+        page.goto(f"{rig.path}/live")
+        expect(page.locator("#live-sign")).to_have_text("Live", timeout=PATIENCE_MS)
+        assert page.evaluate(IN_VIEW, FIRST_SCREEN) == []
+        page.keyboard.press("3")
+        expect(page.get_by_label("Minutes")).to_be_focused()
+        assert page.url.endswith("/live")
+        seen = page.locator(".live-figures").bounding_box()
+        panel = page.locator("#live-panel").bounding_box()
+        assert seen["y"] >= 0
+        assert seen["y"] + seen["height"] <= (panel["y"] if width < 960 else height)
+        assert violations_in_both_themes(page) == []
+        page.keyboard.press("Escape")
+        expect(page.locator("#live-panel")).to_be_hidden()
+        page.keyboard.press("3")
+        page.get_by_label("Minutes").fill("x")
+        page.get_by_role("button", name="Hold all new visitors").click()
+        expect(page.get_by_text("ust be a number from 1")).to_be_visible()
+        page.get_by_label("Minutes").fill("5")
+        page.get_by_role("button", name="Hold all new visitors").click()
+        expect(page.locator("#live-toast")).to_have_text("New visitors are on hold.")
+        expect(page.locator("[data-until]")).to_contain_text(" left")
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("#live-toast")).to_have_text("Your last change was undone.")
+
+
 def test_the_page_works_without_scripts(rig, browser) -> None:
     with operator(browser, rig) as page:
         state = page.context.storage_state()
@@ -95,6 +137,7 @@ def test_the_page_works_without_scripts(rig, browser) -> None:
     page = context.new_page()
     page.goto(f"{rig.path}/live")
     expect(page.locator('[data-live="title"]')).to_have_text("No limit is reached")
+    page.locator("summary", has_text="More").click()
     page.get_by_role("link", name="Suspend the room").click()
     page.get_by_role("button", name="Suspend the room").click()
     expect(page.locator('[data-live="title"]')).to_have_text("The room is suspended")
@@ -115,7 +158,7 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(
             re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS
         )
         expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached")
-        assert page.locator("#live-charts svg").count() == 3
+        assert page.locator(".live-chart svg").count() == 2
 
         page.keyboard.press("1")
         page.get_by_label("Active visitors at once").fill("5")

@@ -54,8 +54,13 @@ def test_the_wait_of_a_new_visitor_is_a_sentence_also_when_it_is_not_known() -> 
     for estimate in (None, Estimate(inf, inf, inf)):
         assert (
             wait_words(live(Figures(waiting=5, estimate=estimate)))
-            == "How long a new visitor waits is not known yet."
+            == "No estimate of the wait: too few admissions to tell."
         )
+    held = live(
+        Figures(waiting=5, estimate=Estimate(120.0, 300.0, 400.0)), room={"queue_all": True}
+    )
+    assert wait_words(held) == "No estimate of the wait: new visitors are held."
+    assert wait_words(live()) == ""
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,11 @@ class LiveAction(NamedTuple):
     typed: bool = False
     undoable: bool = True
 
+    @property
+    def rare(self) -> bool:
+        """In the menu behind the bar."""
+        return self.tone == "danger" and self.name != "hold"
+
 
 def _limits(_live: RoomView, form: Mapping[str, Any]) -> Json:
     return {name: read_value(int, (form.get(name) or [""])[-1], present=True) for name in LIMITS}
@@ -142,7 +147,7 @@ ACTIONS: Mapping[str, LiveAction] = {
         LiveAction(
             "let-in",
             "2",
-            "Let more visitors in now",
+            "Let more in",
             "Let more visitors in now",
             "Raises both limits for one minute, then restores them. Nobody is removed afterwards."
             " Make sure your site can handle it.",

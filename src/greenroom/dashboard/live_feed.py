@@ -12,11 +12,12 @@ import msgspec
 import structlog
 
 from greenroom.accounts.sign_in import SignIn
+from greenroom.admission.schedule import Phase
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration.dashboard.parts import LiveState
 from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
-from greenroom.dashboard.room_live import room_live
+from greenroom.dashboard.room_live import no_estimate, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
 from greenroom.decision.room_view import RoomView
 from greenroom.errors import StorageFailed
@@ -24,6 +25,7 @@ from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.parts import PagePart, PageParts
+from greenroom.web.pages.rendering import duration
 
 TICK_S = 1.0
 KEPT_EVERY_MS = 5_000
@@ -73,6 +75,9 @@ class LiveFrame(msgspec.Struct, frozen=True):
     event: str = ""
     event_phase: str = ""
     event_until_ms: int | None = None
+    event_words: str = ""
+    wait_words: str = ""
+    wait_note: str = ""
 
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
@@ -203,7 +208,25 @@ def live_frame(
         event=event.name if event else "",
         event_phase=live.now.phase.name.lower() if event else "",
         event_until_ms=live.now.phase_ends_ms,
+        event_words=_event_words(live, now_ms),
+        wait_words=_wait(live),
+        wait_note=no_estimate(live)
+        or (f"p95 {duration(estimate.most_s)}" if estimate and estimate.most_s else ""),
     )
+
+
+def _event_words(live: RoomView, now_ms: int) -> str:
+    until_ms = live.now.phase_ends_ms
+    if not live.event_name or until_ms is None:
+        return ""
+    does = "starts" if live.now.phase is Phase.PREQUEUE else "ends"
+    return f"Event {live.event_name} {does} in {duration(max(0, until_ms - now_ms) / 1000)}"
+
+
+def _wait(live: RoomView) -> str:
+    if no_estimate(live):
+        return "unknown"
+    return duration(live.wait_s) if live.figures.waiting else "none"
 
 
 def _event(frame: LiveFrame) -> bytes:

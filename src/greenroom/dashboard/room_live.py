@@ -22,13 +22,28 @@ def urgency(live: RoomView) -> tuple[int, int, int]:
     return rank, -int(wait_s / 60).bit_length() if waiting else 0, -waiting.bit_length()
 
 
-def wait_words(live: RoomView) -> str:
+NO_ESTIMATE = {
+    "storage": "admissions have stopped",
+    "holding": "new visitors are held",
+    "prequeue": "the event has not started",
+    "rejecting": "new visitors are rejected",
+    "origin": "your site is down",
+}
+
+
+def no_estimate(live: RoomView) -> str:
+    """Why the wait of a new visitor is unknown; empty: it is known, or there is none."""
+    if live.word in NO_ESTIMATE:
+        return NO_ESTIMATE[live.word]
     known = live.wait_s is not None and isfinite(live.wait_s)
-    return (
-        f"A new visitor waits about {duration(live.wait_s)}."
-        if known
-        else "How long a new visitor waits is not known yet."
-    )
+    return "" if known or not live.figures.waiting else "too few admissions to tell"
+
+
+def wait_words(live: RoomView) -> str:
+    reason = no_estimate(live)
+    if reason:
+        return f"No estimate of the wait: {reason}."
+    return f"A new visitor waits about {duration(live.wait_s)}." if live.figures.waiting else ""
 
 
 def room_live(

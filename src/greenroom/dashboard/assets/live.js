@@ -1,5 +1,5 @@
 // The live page: figures fresh every second over server-sent events, charts of the last hour, keys, and the large view.
-const { area, chart, clock, duration, limit, numbers, plain } = window.greenroomCharts;
+const { area, chart, duration, limit, line, numbers, plain } = window.greenroomCharts;
 
 const root = document.getElementById("live");
 const { zone, language } = root.dataset;
@@ -18,8 +18,8 @@ const FORMATS = {
   minute: (it) => written(it.minute),
   minute_limit: (it) => written(it.minute_limit),
   waiting: (it) => written(it.waiting),
-  wait: (it) => (it.waiting ? duration(it.wait_s) : "none"),
-  wait_most: (it) => (it.wait_most_s ? `p95 ${duration(it.wait_most_s)}` : ""),
+  wait: (it) => it.wait_words,
+  wait_note: (it) => it.wait_note,
   arrivals: (it) => measured(it.arrivals),
   abandoned: (it) => measured(it.abandoned),
   waited_p50: (it) => (it.waited_p50_s === null ? "no one waited" : duration(it.waited_p50_s)),
@@ -29,7 +29,7 @@ const FORMATS = {
   origin_mean: (it) => (it.origin_mean_s === null ? "measuring" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
   title: (it) => it.title,
   text: (it) => it.text,
-  event: (it) => (it.event ? `Event ${it.event}${it.event_until_ms ? `, until ${clock(zone).format(it.event_until_ms)}` : ""}` : ""),
+  event: (it) => it.event_words,
 };
 
 function countDown() {
@@ -81,20 +81,26 @@ function add(frame) {
 const column = (index) => points.map((point) => [point[0], point[index]]);
 const LEAST = 300000;
 const span = () => ({ min: Math.min(shown.at_ms - LEAST, points.length ? points[0][0] : shown.at_ms), max: shown.at_ms });
+const most = (index) => Math.max(0, ...points.map((point) => point[index]));
+// A line much longer than the limit has its own axis, or nothing else could be seen.
+const apart = () => most(5) > 3 * Math.max(most(1), most(2));
 const CHARTS = {
-  active: () => [area("Active visitors", "accent", column(1)), limit("Limit", column(2))],
+  main: () => {
+    document.getElementById("live-right").hidden = !apart();
+    const waiting = { ...line("Waiting", "yellow", column(5)), yAxisIndex: apart() ? 1 : 0 };
+    return [area("Active visitors", "accent", column(1)), limit("Limit", column(2)), waiting];
+  },
   minute: () => [area("Let in per minute", "blue", column(3)), limit("Limit", column(4))],
-  waiting: () => [area("Waiting", "yellow", column(5))],
 };
 
 const charts = [];
 if (window.echarts) {
-  document.getElementById("live-charts").hidden = false;
   for (const element of root.querySelectorAll("[data-chart]")) {
     charts.push(
       chart(element, () => {
         const base = plain(zone, written);
-        return { ...base, xAxis: { ...base.xAxis, ...span() }, series: CHARTS[element.dataset.chart]() };
+        const right = { ...base.yAxis, splitLine: { show: false } };
+        return { ...base, xAxis: { ...base.xAxis, ...span() }, yAxis: [base.yAxis, right], series: CHARTS[element.dataset.chart]() };
       }),
     );
   }
@@ -155,6 +161,70 @@ window.addEventListener("pagehide", () => source.close());
 window.addEventListener("pageshow", (event) => event.persisted && open());
 open();
 
+// -- actions beside the figures ---------------------------------------------------------------------------------------------------
+
+const panel = document.getElementById("live-panel");
+const panelBody = document.getElementById("live-panel-body");
+const panelTitle = document.getElementById("live-panel-title");
+let opener = null;
+
+function place(text, url) {
+  const found = new DOMParser().parseFromString(text, "text/html");
+  const action = found.getElementById("action");
+  if (!action) return location.assign(url);
+  panelTitle.textContent = found.querySelector("h1").textContent;
+  panelBody.replaceChildren(...action.childNodes);
+  panelBody.dataset.url = url;
+  panel.hidden = false;
+  document.getElementById("live-top").classList.add("is-acting");
+  if (window.matchMedia("(max-width: 60rem)").matches) verdict.scrollIntoView();
+  (panelBody.querySelector("[autofocus], .has-problem input, input:not([type=hidden]), textarea") ?? panelTitle).focus({ preventScroll: true });
+}
+
+async function ask(url, sent) {
+  panel.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(url, sent);
+    if (answer.redirected) location.assign(answer.url);
+    else place(await answer.text(), url);
+  } catch {
+    location.assign(url);
+  } finally {
+    panel.removeAttribute("aria-busy");
+  }
+}
+
+function closePanel() {
+  panel.hidden = true;
+  document.getElementById("live-top").classList.remove("is-acting");
+  opener?.focus();
+}
+
+const ACTION = /\/live\/do\/[a-z-]+$/;
+root.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const path = new URL(link.href).pathname;
+  if (ACTION.test(path)) {
+    event.preventDefault();
+    if (!panel.contains(link)) opener = link;
+    link.closest("details")?.removeAttribute("open");
+    ask(link.href);
+  } else if (panel.contains(link) && path === location.pathname) {
+    event.preventDefault();
+    closePanel();
+  }
+});
+panel.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (panel.hasAttribute("aria-busy")) return;
+  ask(panelBody.dataset.url, { method: "POST", body: new URLSearchParams(new FormData(event.target, event.submitter)) });
+});
+document.getElementById("live-panel-close").addEventListener("click", closePanel);
+
+const toast = document.getElementById("live-toast");
+if (toast) window.setTimeout(() => toast.remove(), 10000);
+
 // -- keys and the large view ----------------------------------------------------------------------------------------------------
 
 const large = document.getElementById("live-large");
@@ -173,6 +243,7 @@ document.addEventListener("fullscreenchange", () => {
   if (!document.fullscreenElement && document.body.classList.contains("live-is-large")) enlarge();
 });
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !panel.hidden) closePanel();
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   if (event.key === "f") enlarge();
   else root.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();

@@ -112,8 +112,9 @@ def keys(record: type, without: Iterable[str] = ()) -> str:
         if kind is tuple:
             shown = Spec(rule.help, high=rule.high)
         bounded = allowed(shown)
-        if not (rule.choices and kind in (int, str, types.UnionType)):
-            bounded = ", ".join(part for part in (NAMES.get(kind, "table"), bounded) if part)
+        if not shown.choices:
+            named = "" if kind is str else NAMES.get(kind, "table")
+            bounded = ", ".join(part for part in (named, bounded) if part)
         mark = "*extension*" if rule.extension else ""
         lines.append(entry(item.name, (bounded, default(item), mark), rule.help))
     return "".join(lines)
@@ -128,7 +129,8 @@ def configuration() -> str:
             "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top"
             " of the file, in the tables\nbelow, or in one `[[rooms]]` table for each room."
             " Relative paths start at the directory of the file.\nLengths of strings are in"
-            " characters, of lists in entries. Without a default, a key is empty or false.\n\n"
+            " characters, of lists in entries. A key without a type is a string; without a default it"
+            " is empty or false.\n\n"
         ),
         "## At the top\n\n" + keys(Server),
         (

@@ -18,8 +18,7 @@ class Limits:
     """Whole numbers; times in seconds, sizes in bytes. Build with `check` clean."""
 
     head_bytes: int = spec(
-        "Largest head of a request: request line and headers. A larger one gets 431. Browsers send"
-        " 1 to 4 KiB; cookies make the rest.",
+        "Largest head of a request; a larger one gets 431.",
         32 * KIB,
         unit="bytes",
         low=KIB,
@@ -36,15 +35,15 @@ class Limits:
         "Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB
     )
     body_bytes: int = spec(
-        "Largest request body. A larger one gets 413. 0 means any size: bodies are streamed, never"
-        " stored.",
+        "Largest request body; a larger one gets 413. 0 means any size: bodies are streamed, "
+        "never stored.",
         0,
         unit="bytes",
         low=0,
     )
     body_first_bytes: int = spec(
-        "A request body up to this size is read before a connection to the origin is taken, so that"
-        " slow senders hold none; of a larger chunked body the beginning is. 0 reads none.",
+        "Of a request body so much is read before a connection to the origin is taken, so that "
+        "slow senders hold none. 0 reads none.",
         64 * KIB,
         unit="bytes",
         low=0,
@@ -52,23 +51,22 @@ class Limits:
     )
     chunk_bytes: int = spec(
         "Lowest average size of the chunks of a request body, checked after the first thousand;"
-        " smaller ones get 400. Each chunk costs work, however small it is. 0 allows any size.",
+        " smaller ones get 400. 0 allows any size.",
         16,
         unit="bytes",
         low=0,
         high=64 * KIB,
     )
     drain_bytes: int = spec(
-        "Most of an unwanted request body that is read and discarded to keep the connection open; a"
-        " larger one closes it, and so does one that a trusted proxy has not sent yet.",
+        "Most of an unwanted request body that is read and discarded to keep the connection open.",
         64 * KIB,
         unit="bytes",
         low=0,
         high=MIB,
     )
     pipelined_bytes: int = spec(
-        "Bytes of later requests (or of a body that is not read yet) kept per connection before"
-        " reading from it pauses.",
+        "Bytes of later requests (or of an unread body) kept per connection before reading from"
+        " it pauses.",
         64 * KIB,
         unit="bytes",
         low=KIB,
@@ -89,21 +87,18 @@ class Limits:
         low=1,
     )
     connections_per_address: int = spec(
-        "Most connections from one address at once; more get 503 and are closed. Not counted for"
-        " trusted proxies. 0 means no limit. A company or a mobile network can share one address,"
-        " so this only stops a single abuser.",
+        "Most connections from one address at once, but for trusted proxies; more get 503 and "
+        "are closed. 0 means no limit. A company or a mobile network can share one address.",
         2_000,
         low=0,
     )
     requests_per_connection: int = spec(
-        "Requests on one connection before it is closed, so that long-lived connections move to new"
-        " processes.",
+        "Requests on one connection before it is closed.",
         100_000,
         low=1,
     )
     head_s: int = spec(
-        "Time from a request's first byte to the end of its head; then 408. Stops slow-head"
-        " attacks.",
+        "Time from a request's first byte to the end of its head; then 408.",
         10,
         unit="seconds",
         low=1,
@@ -113,9 +108,8 @@ class Limits:
         "Longest silence inside a request body; then 408.", 30, unit="seconds", low=1
     )
     body_rate: int = spec(
-        "Lowest average rate of a request body, checked from body_idle_s after its start; slower"
-        " ones get 408. 0 allows any rate. Stops bodies of one byte at a time, which would hold"
-        " origin connections for hours.",
+        "Lowest average rate of a request body, checked from body_idle_s after its start; "
+        "slower ones get 408. 0 allows any rate.",
         1_000,
         unit="bytes per second",
         low=0,
@@ -129,8 +123,7 @@ class Limits:
     )
     send_rate: int = spec(
         "Lowest rate at which a visitor may read a response that does not fit into the buffers,"
-        " checked every send_idle_s; slower connections are closed. 0 allows any rate. Stops"
-        " readers of one byte at a time, which would hold origin connections forever.",
+        " checked every send_idle_s; slower connections are closed. 0 allows any rate.",
         100,
         unit="bytes per second",
         low=0,
@@ -142,8 +135,7 @@ class Limits:
         low=1,
     )
     half_closed_s: int = spec(
-        "Time left to finish the response when a visitor has closed its sending side. Most have"
-        " disconnected; a few still read.",
+        "Time left to finish the response when a visitor has closed its sending side.",
         2,
         unit="seconds",
         low=1,
@@ -157,15 +149,14 @@ class Limits:
         high=1024 * MIB,
     )
     linger_s: int = spec(
-        "A connection with unread input is closed when nothing came for this long after the last"
-        " response; closing at once destroys it.",
+        "A connection with unread input is closed when nothing came for this long after the "
+        "last response.",
         2,
         unit="seconds",
         low=1,
     )
     tunnel_idle_s: int = spec(
-        "A WebSocket tunnel silent in both directions for this long is closed; servers ping more"
-        " often.",
+        "A WebSocket tunnel silent in both directions for this long is closed.",
         300,
         unit="seconds",
         low=1,
@@ -229,9 +220,8 @@ class Limits:
         low=1,
     )
     origin_idle_s: int = spec(
-        "An unused connection to the origin is closed after this. Shorter than the 5 s of common"
-        " application servers, so that greenroom closes first and no request meets a connection"
-        " that is being closed. A shorter `Keep-Alive: timeout` takes precedence.",
+        "An unused connection to the origin is closed after this; shorter than the 5 s of "
+        "common application servers. A shorter `Keep-Alive: timeout` takes precedence.",
         4,
         unit="seconds",
         low=1,

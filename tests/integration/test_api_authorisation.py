@@ -13,9 +13,15 @@ from greenroom.configuration.store import SqlStore
 from greenroom.model.session import FAILED
 from greenroom.model.token import SCOPES
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.web.authenticator import GRANTS, Authenticator, Credentials
+from greenroom.web.authenticator import (
+    FAILURES_MAX,
+    FAILURES_MS,
+    GRANTS,
+    Authenticator,
+    Credentials,
+    subscriber,
+)
 from greenroom.web.dependencies import permission_of
-from greenroom.web.failures import FAILURES_MAX, FAILURES_MS, subscriber
 from greenroom.web.refusals import Refused
 from greenroom.web.routing import ApiRoute
 

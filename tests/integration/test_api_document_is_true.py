@@ -18,7 +18,7 @@ from greenroom.api.management import ROUTERS
 from greenroom.model.change import name_of
 from greenroom.model.configuration import KIND_OF, Configuration, Entry
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.web.failures import FAILURES_MS
+from greenroom.web.authenticator import FAILURES_MS
 
 EXAMPLES = 3
 """Random requests for each of the forty operations, besides those made from every bound and every

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from greenroom.runtime.app_connection import AppConnectionLimits, connections_most
-from greenroom.runtime.listener import AppListener
+from greenroom.runtime.listener import AppConnectionLimits, AppListener, connections_most
 
 PATIENCE_S = 40
 SHORT = AppConnectionLimits(connections=100, head_s=0.4, body_s=0.4, send_s=0.4)

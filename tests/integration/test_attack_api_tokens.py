@@ -4,7 +4,7 @@ nor uses up that of another caller.
 
 from api_rig import Api, create_token
 
-from greenroom.web.failures import FAILURES_MAX
+from greenroom.web.authenticator import FAILURES_MAX
 
 CONFIG = 'origin = "http://127.0.0.1:9"\n'
 

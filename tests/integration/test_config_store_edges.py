@@ -15,7 +15,7 @@ from postgres import PASSWORD
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove
 from greenroom.model.rule import ListItem, RuleList
-from greenroom.runtime.follow import POLL_S
+from greenroom.runtime.reload import POLL_S
 
 HELD = {"total_active_users": 200, "new_users_per_minute": 200, "queue_all": True}
 FILE_ROOM = '[[rooms]]\nname = "fromfile"\nhost = "file.example.com"\ntotal_active_users = 10\nnew_users_per_minute = 10\nqueue_all = true\n'

@@ -16,8 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from greenroom.dashboard import app as dashboard_app
-from greenroom.runtime.lingering import LingeringApp, LingerLimits
-from greenroom.runtime.listener import AppListener
+from greenroom.runtime.listener import AppListener, LingeringApp, LingerLimits
 from greenroom.web.refusals import Refused
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

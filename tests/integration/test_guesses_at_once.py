@@ -13,8 +13,13 @@ from dashboard_rig import PASSWORD, DashboardRig, dashboard_in, quick_passwords
 from greenroom.accounts import people as accounts
 from greenroom.accounts.sign_in import BrowserFacts, SecondStep
 from greenroom.accounts.two_step import TRIES
-from greenroom.web.authenticator import Authenticator, Credentials, make_token
-from greenroom.web.failures import FAILURES_MAX, StoredFailures
+from greenroom.web.authenticator import (
+    FAILURES_MAX,
+    Authenticator,
+    Credentials,
+    StoredFailures,
+    make_token,
+)
 from greenroom.web.refusals import Refused
 
 AT_ONCE = 60

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from integrations import proxy
 
-from greenroom.cli.control_connection import control_connection
+from greenroom.cli.show import control_connection
 
 ROOMS = """[[rooms]]
 name = "{name}"

@@ -16,9 +16,9 @@ from api_in_process import StandingClock, health_of
 from argon2 import PasswordHasher
 from config_material import one_of_each, room, zone
 
-from greenroom.accounts import passwords
+from greenroom.accounts import people
 from greenroom.accounts import people as accounts
-from greenroom.accounts.dashboard.parts import OIDC
+from greenroom.accounts.dashboard.session import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import BrowserFacts
 from greenroom.admission.schedule import Effective
@@ -44,7 +44,7 @@ from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
 from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
 from greenroom.web.config_service import ConfigService
-from greenroom.web.pages.parts import PageParts
+from greenroom.web.pages.request import PageParts
 
 ORIGIN = "http://testserver"
 PASSWORD = "correct horse battery"
@@ -221,14 +221,14 @@ class DashboardRig:
 @contextmanager
 def quick_passwords() -> Iterator[None]:
     """Hashes that cost next to nothing, for tests that are about what happens around them."""
-    usual = passwords._hasher
-    passwords._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    passwords._nothing.cache_clear()
+    usual = people._hasher
+    people._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    people._nothing.cache_clear()
     try:
         yield
     finally:
-        passwords._hasher = usual
-        passwords._nothing.cache_clear()
+        people._hasher = usual
+        people._nothing.cache_clear()
 
 
 @contextmanager

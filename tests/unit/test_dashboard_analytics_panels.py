@@ -20,8 +20,8 @@ from greenroom.analytics.dashboard.panels import (
 from greenroom.analytics.metrics import DIMENSIONS, METRICS
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.model.event import Event
-from greenroom.web.pages.local_times import from_input, local_input
 from greenroom.web.pages.spans import DAY_S, SPAN_LEAST_S, SPAN_MOST_S, span_of
+from greenroom.web.time_format import from_input, local_input
 
 BEGIN_S = 1_893_456_000
 SECONDS = st.integers(0, 1 << 33)

@@ -24,7 +24,7 @@ from greenroom.dashboard.slices import PACKAGES
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.runtime.behind_proxy import BehindProxy
+from greenroom.runtime.rebinding import BehindProxy
 from greenroom.web.pages import rendering
 from greenroom.web.pages.forms import Faults, document_of, field_of, field_view, flat
 from greenroom.web.pages.rendering import Viewer, duration, grouped, local_time, share

@@ -15,7 +15,7 @@ from greenroom.accounts import tokens
 from greenroom.accounts.dashboard.session import safe_path
 from greenroom.accounts.sign_in import IDLE_MS, LINK_MS, LONGEST_MS
 from greenroom.model.session import LINK, SESSION
-from greenroom.web.failures import FAILURES_MAX, FAILURES_MS
+from greenroom.web.authenticator import FAILURES_MAX, FAILURES_MS
 
 
 @pytest.fixture

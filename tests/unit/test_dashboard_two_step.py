@@ -14,13 +14,14 @@ from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_p
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts.sign_in import SECOND_MS
-from greenroom.accounts.totp import (
+from greenroom.accounts.two_step import (
     STEP_MS,
+    TRIES,
+    TRIES_MS,
     totp_code,
     totp_step,
     totp_uri,
 )
-from greenroom.accounts.two_step import TRIES, TRIES_MS
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.keys.sealed_secrets import SECRETS_FILE
 from greenroom.model.account import RECOVERY_CODES, Account

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from greenroom.runtime.lingering import LingeringApp, LingerLimits
+from greenroom.runtime.listener import LingeringApp, LingerLimits
 
 PIECE = b"x" * 1000
 LIMITS = LingerLimits(most_bytes=20_000, silence_s=0.05, most_s=30)

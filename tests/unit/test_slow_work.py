@@ -9,11 +9,11 @@ from pathlib import Path
 from dashboard_rig import Visitor, dashboard_in
 from starlette.concurrency import run_in_threadpool
 
-from greenroom.accounts import passwords
+from greenroom.accounts import people
 from greenroom.web.refusals import Refused
-from greenroom.web.slow_work import SlowWork
+from greenroom.web.routing import SlowWork
 
-TAKEN = passwords.AT_ONCE + 30
+TAKEN = people.AT_ONCE + 30
 """Passwords that are judged or wait to be; more are refused."""
 
 

@@ -28,7 +28,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.shares import Shares
 from greenroom.model.visit import Arrival
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.runtime.socket_file import listen_on_file
+from greenroom.runtime.listener import listen_on_file
 from greenroom.settings.limits import Limits
 from greenroom.settings.process import Address
 from greenroom.web.client_address import WithClientAddress
@@ -182,7 +182,7 @@ def test_of_many_that_find_the_file_of_a_dead_process_exactly_one_gets_it(tmp_pa
 def test_a_unix_socket_may_be_inherited_if_it_has_a_file(tmp_path: Path) -> None:
     def given(listener: socket.socket) -> str:
         code = (
-            "import os; from greenroom.runtime.inherited import adopt, inherited_sockets; from greenroom.runtime.listener import bound\n"
+            "import os; from greenroom.runtime.parts import adopt, inherited_sockets; from greenroom.runtime.listener import bound\n"
             f"adopt({listener.fileno()})\n"
             "try: print(bound(inherited_sockets(os.environ, os.getpid(), 'visitors')['visitors']))\n"
             "except Exception as error: print(error)"

@@ -14,17 +14,16 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.accounts import people as accounts
-from greenroom.accounts.passwords import password_fits
+from greenroom.accounts.people import password_fits
 from greenroom.accounts.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
 from greenroom.model.account import ROLES, Account, Role
 from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
 from greenroom.model.token import Token
-from greenroom.web.authenticator import Credentials, known_token
+from greenroom.web.authenticator import Credentials, StoredFailures, known_token, subscriber
 from greenroom.web.config_service import ConfigService
-from greenroom.web.failures import StoredFailures, subscriber
-from greenroom.web.pages.person import DashboardSession, Person
+from greenroom.web.pages.request import DashboardSession, Person
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.stores import SessionStore
 

@@ -11,15 +11,51 @@ import re
 import secrets
 from collections.abc import Callable
 from typing import NamedTuple
+from urllib.parse import quote
 
 import structlog
 
-from greenroom.accounts.totp import SECRET_BYTES, STEP_MS, totp_step
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
 from greenroom.model.clock import Clock
 from greenroom.model.sealed import is_sealed, key_of_sealed
-from greenroom.web.failures import StoredFailures
+from greenroom.web.authenticator import StoredFailures
 from greenroom.web.refusals import ApiFault, Code, Refused
+
+# Time-based one-time codes (RFC 6238): six digits, 30 seconds, SHA-1, as apps expect.
+
+STEP_MS = 30_000
+DIGITS = 6
+SECRET_BYTES = 20
+
+WINDOW = (0, -1, 1)
+"""A phone's clock may be half a minute off."""
+
+
+def totp_code(secret: str, step: int) -> str:
+    """`secret` is base32."""
+    mac = hmac.new(base64.b32decode(secret), step.to_bytes(8, "big"), hashlib.sha1).digest()
+    at = mac[-1] & 15
+    number = int.from_bytes(mac[at : at + 4], "big") & 0x7FFF_FFFF
+    return f"{number % 10**DIGITS:0{DIGITS}d}"
+
+
+def totp_step(secret: str, code: str, now_ms: int) -> int | None:
+    """The caller must accept each step only once."""
+    present, found = now_ms // STEP_MS, None
+    for away in WINDOW:
+        if present + away >= 0 and hmac.compare_digest(
+            totp_code(secret, present + away).encode(), code.encode("utf-8", "replace")
+        ):
+            found = present + away
+    return found
+
+
+def totp_uri(secret: str, name: str) -> str:
+    return (
+        f"otpauth://totp/greenroom:{quote(name, safe='')}?secret={secret}"
+        f"&issuer=greenroom&algorithm=SHA1&digits={DIGITS}&period=30"
+    )
+
 
 TRIES = 5
 TRIES_MS = 900_000

@@ -5,7 +5,7 @@ from typing import Protocol
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.model.alert import Alert, Incident
 from greenroom.model.notification import AlertPolicy, Webhook
-from greenroom.web.pages.parts import PagePart
+from greenroom.web.pages.request import PagePart
 
 
 class NotificationView(Protocol):

@@ -44,12 +44,11 @@ from greenroom.model.clock import Clock
 from greenroom.offers import routes as offers
 from greenroom.status_page import incident_routes as incident_notes
 from greenroom.status_page import routes as status_pages
-from greenroom.web.access_log import Front
 from greenroom.web.authenticator import Authenticator
 from greenroom.web.config_service import ConfigService
-from greenroom.web.envelope import broken, no_route, refused
+from greenroom.web.envelope import Front, broken, no_route, refused
 from greenroom.web.refusals import CODES, Code, Refused
-from greenroom.web.slow_work import SlowWork
+from greenroom.web.routing import SlowWork
 from greenroom.web.stores import ConfigStore, SessionStore
 
 log = structlog.get_logger("greenroom.api")

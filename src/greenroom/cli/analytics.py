@@ -24,9 +24,8 @@ from greenroom.analytics.question import (
     Row,
     Wanted,
 )
-from greenroom.cli.control_connection import control_connection
 from greenroom.cli.explain import TOKEN_VARIABLES
-from greenroom.cli.show import complain, say
+from greenroom.cli.show import complain, control_connection, say
 from greenroom.errors import StorageFailed
 from greenroom.settings.process import Server
 

@@ -16,9 +16,8 @@ from greenroom.cli import export_import
 from greenroom.cli.accounts import accounts
 from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
-from greenroom.cli.keys import keys
+from greenroom.cli.keys import keys, pass_secret
 from greenroom.cli.open_until import open_until
-from greenroom.cli.pass_secret import pass_secret
 from greenroom.cli.probe import probe
 from greenroom.cli.rooms import rooms
 from greenroom.cli.serving_options import (

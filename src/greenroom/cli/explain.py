@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from greenroom.cli.control_connection import control_connection
-from greenroom.cli.show import complain, complain_of, say
+from greenroom.cli.show import complain, complain_of, control_connection, say
 from greenroom.configuration.explain_request import CLIENT, ExplainRequest, as_plain
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.settings.process import Server

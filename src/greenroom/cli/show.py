@@ -2,13 +2,15 @@
 start.
 """
 
+import http.client
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from greenroom.config.addresses import store_shown
+from greenroom.config.addresses import address_of, store_shown
 from greenroom.config.config import Config
 from greenroom.config.layers import served_hosts
 from greenroom.errors import Problem
@@ -221,3 +223,26 @@ def _changed(record: object, defaults: object) -> list[tuple[str, str]]:
         for name in names
         if (value := getattr(record, name)) is not None and value != getattr(defaults, name)
     ]
+
+
+# A connection to the control listener of a running greenroom, by address and port or over its
+# Unix socket.
+
+
+def control_connection(written: str, timeout_s: float) -> http.client.HTTPConnection:
+    """Not connected yet. Raises http.client.InvalidURL for a port that is not a number."""
+    address = address_of(written)
+    if address is not None and address.path:
+        return _OverSocketFile(address.path, timeout_s)
+    return http.client.HTTPConnection(written, timeout=timeout_s)
+
+
+class _OverSocketFile(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -20,8 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from greenroom.accounts.dashboard.parts import SESSIONS, SIGN_IN, oidc_settings
-from greenroom.accounts.passwords import AT_ONCE as PASSWORDS_AT_ONCE
+from greenroom.accounts.dashboard.session import SESSIONS, SIGN_IN, oidc_settings
+from greenroom.accounts.people import AT_ONCE as PASSWORDS_AT_ONCE
 from greenroom.accounts.sign_in import SignIn
 from greenroom.configuration.dashboard.parts import LIVE, LiveState
 from greenroom.configuration.state import Observed
@@ -36,12 +36,17 @@ from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
 from greenroom.web.config_service import ConfigService
-from greenroom.web.pages.parts import PageParts
-from greenroom.web.pages.person import DashboardSession
-from greenroom.web.pages.request import PREFIX, Form, PageRequest, sent_cookie
+from greenroom.web.pages.request import (
+    PREFIX,
+    DashboardSession,
+    Form,
+    PageParts,
+    PageRequest,
+    sent_cookie,
+)
 from greenroom.web.pages.routing import PageRoute, RouteReach, Threads
 from greenroom.web.refusals import Refused
-from greenroom.web.slow_work import SlowWork
+from greenroom.web.routing import SlowWork
 from greenroom.web.stores import SessionStore
 
 FORM_MAX = 8 << 20

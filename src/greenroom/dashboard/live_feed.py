@@ -24,8 +24,8 @@ from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigService
-from greenroom.web.pages.parts import PagePart, PageParts
 from greenroom.web.pages.rendering import duration
+from greenroom.web.pages.request import PagePart, PageParts
 
 TICK_S = 1.0
 KEPT_EVERY_MS = 5_000

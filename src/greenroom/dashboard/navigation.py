@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from greenroom.model.account import Role
-from greenroom.web.pages.person import Person
+from greenroom.web.pages.request import Person
 
 
 class NavigationItem(NamedTuple):

@@ -8,7 +8,7 @@ from greenroom.configuration.state import (
 )
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.model.ticket_key import TicketKey
-from greenroom.web.pages.parts import PagePart
+from greenroom.web.pages.request import PagePart
 
 
 class TicketKeys(Protocol):

@@ -8,7 +8,7 @@ from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import HealthHistory
 from greenroom.health.rules.roster import Agent
 from greenroom.model.probe import AgentOrders, AgentReport
-from greenroom.web.pages.parts import PagePart
+from greenroom.web.pages.request import PagePart
 
 
 class HealthStates(Protocol):

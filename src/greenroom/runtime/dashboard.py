@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.types import ASGIApp
 
-from greenroom.accounts.dashboard.parts import OIDC, oidc_settings
+from greenroom.accounts.dashboard.session import OIDC, oidc_settings
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import LINK_PATH
 from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
@@ -41,17 +41,15 @@ from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.own_listeners import Listening
 from greenroom.runtime.assemble import process_policy
-from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener
-from greenroom.runtime.rebinding import OwnNamesOnly
+from greenroom.runtime.rebinding import BehindProxy, OwnNamesOnly
 from greenroom.settings.process import Address
 from greenroom.status_page.dashboard.preview import INCIDENTS, STATUS_PREVIEW, StatusPreview
 from greenroom.web.authenticator import Caller
 from greenroom.web.client_address import WithClientAddress
 from greenroom.web.config_service import ConfigService
-from greenroom.web.pages.parts import PageParts
-from greenroom.web.pages.person import Person
+from greenroom.web.pages.request import PageParts, Person
 from greenroom.web.stores import ConfigStore, SessionStore
 
 if TYPE_CHECKING:

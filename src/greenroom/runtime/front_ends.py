@@ -4,9 +4,9 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from greenroom.config.config import Config
 from greenroom.decision.arrival import ArrivalLimits
@@ -25,8 +25,7 @@ from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.entropy import Entropy
-from greenroom.runtime.first_byte import ProtocolsByFirstByte
-from greenroom.runtime.loops import OnError
+from greenroom.runtime.loops import OnError, Say
 from greenroom.runtime.parts import Listeners
 from greenroom.settings.limits import Limits
 
@@ -205,3 +204,78 @@ async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Pr
             *[one.drain(seconds, told(index)) for index, one in enumerate(front_ends)]
         )
     )
+
+
+MakeProtocol = Callable[[], asyncio.Protocol]
+
+
+class ProtocolsByFirstByte:
+    """`limits` bounds silent clients in number and time."""
+
+    def __init__(
+        self, usual: MakeProtocol, others: Mapping[int, MakeProtocol], limits: Limits
+    ) -> None:
+        self.usual = usual
+        self.others = others
+        self.limits = limits
+        self.silent = 0
+
+    def connection(self) -> asyncio.Protocol:
+        return _Undecided(self)
+
+
+class _Undecided(asyncio.Protocol):
+    def __init__(self, protocols: ProtocolsByFirstByte) -> None:
+        self._protocols = protocols
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._protocols.silent += 1
+        self._timer = asyncio.get_running_loop().call_later(
+            self._protocols.limits.head_s, self._transport.abort
+        )
+        if self._protocols.silent > self._protocols.limits.connections:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._decided()
+        chosen = self._protocols.others.get(data[0], self._protocols.usual)()
+        self._transport.set_protocol(chosen)
+        chosen.connection_made(self._transport)
+        chosen.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._decided()
+
+    def _decided(self) -> None:
+        self._timer.cancel()
+        self._protocols.silent -= 1
+
+
+async def drain(
+    front_ends: Sequence[FrontEnd], seconds: float, hurry: asyncio.Event, say: Say
+) -> None:
+    """Waits at most `seconds` for requests under way, or until `hurry`; then cuts them off."""
+    told = -1
+
+    def progress(left: int) -> None:
+        nonlocal told
+        if left != told and left:
+            say(
+                f"draining: {left} request{'s' if left > 1 else ''} in progress; press Ctrl-C or"
+                " send SIGTERM again to end them"
+            )
+        told = left
+
+    draining = asyncio.create_task(drain_all(front_ends, seconds, progress))
+    hurrying = asyncio.create_task(hurry.wait())
+    await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
+    hurrying.cancel()
+    if draining.done():
+        cut = draining.result()
+    else:
+        cut = told
+        for front_end in front_ends:
+            front_end.close()
+        await draining
+    say(f"stopped; {cut} request{'s were' if cut > 1 else ' was'} cut off" if cut else "stopped")

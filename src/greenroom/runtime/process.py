@@ -58,28 +58,26 @@ from greenroom.runtime.dashboard import (
     sign_in_lines,
 )
 from greenroom.runtime.data_dir import CannotStart, DataDir
-from greenroom.runtime.draining import drain
 from greenroom.runtime.explain import explained
-from greenroom.runtime.follow import StoreFollower
 from greenroom.runtime.front_ends import (
     BuiltInFrontEnd,
     FrontEnd,
     MakeFrontEnd,
     built_in_front_ends,
     configure_all,
+    drain,
 )
 from greenroom.runtime.health import ProcessHealth, own
-from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore
+from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore, tend
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
 from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.published_listeners import PublishedListeners
-from greenroom.runtime.reload import Reloader
+from greenroom.runtime.reload import Reloader, StoreFollower
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import PageListeners, open_status_pages, status_preview
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
-from greenroom.runtime.tending import tend
 from greenroom.settings.process import Address
 
 VERSION = version("greenroom")

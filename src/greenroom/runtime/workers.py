@@ -22,10 +22,9 @@ from types import FrameType
 from greenroom.config.config import Config
 from greenroom.gateway.server import BACKLOG
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.runtime.inherited import inherited_sockets
 from greenroom.runtime.listener import bind, bound
 from greenroom.runtime.loops import Say
-from greenroom.runtime.parts import HANDOVER_S
+from greenroom.runtime.parts import HANDOVER_S, inherited_sockets
 from greenroom.settings.process import Address
 
 LOOK_S = 0.1
@@ -264,7 +263,7 @@ def _command(
     more = ["--worker", str(number), "--listen", str(bound(listener)), "--control", str(own)]
     if redis:
         more += ["--redis", redis.url]
-    main = f"from greenroom.runtime.inherited import adopt; adopt({listener.fileno()}); from greenroom.cli import main; main()"
+    main = f"from greenroom.runtime.parts import adopt; adopt({listener.fileno()}); from greenroom.cli import main; main()"
     return [sys.executable, "-c", main, *arguments, *more]
 
 

@@ -7,8 +7,8 @@ import msgspec
 from starlette.requests import Request
 
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.web.access_log import CALLER
 from greenroom.web.authenticator import Authenticator, Caller, Credentials
+from greenroom.web.envelope import CALLER
 from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 from greenroom.web.routing import (
     ApiRoute,

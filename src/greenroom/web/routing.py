@@ -25,16 +25,53 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from greenroom.web.refusals import ApiFault, Code, Refused
-from greenroom.web.slow_work import SlowWork
+
+# Threads of its own for what takes long: the threads that all requests share stay free.
+
+T = TypeVar("T")
+
+WAITING_MAX = 30
+"""More are told to come again."""
+
+RETRY_S = 5
+
+
+class SlowWork:
+    """Belongs to one event loop."""
+
+    def __init__(self, at_once: int, waiting: int = WAITING_MAX) -> None:
+        self._at_once = at_once
+        self._most = at_once + waiting
+        self._begun = 0
+        self._limiter: CapacityLimiter | None = None  # needs a running event loop
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Raises Refused when too many wait already."""
+        if self._begun >= self._most:
+            raise Refused(
+                ApiFault(
+                    Code.SLOW_DOWN, "too many requests of this kind; try again in a few seconds"
+                ),
+                retry_after_s=RETRY_S,
+            )
+        self._limiter = self._limiter or CapacityLimiter(self._at_once)
+        self._begun += 1
+        try:
+            return await to_thread.run_sync(partial(function, *arguments), limiter=self._limiter)
+        finally:
+            self._begun -= 1
+
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)

@@ -32,11 +32,11 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.oidc import OidcRole
 from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
-from greenroom.runtime.behind_proxy import BehindProxy
 from greenroom.runtime.dashboard import sign_in_lines
+from greenroom.runtime.rebinding import BehindProxy
 from greenroom.settings.process import Address
+from greenroom.web.authenticator import FAILURES_MAX
 from greenroom.web.client_address import WithClientAddress
-from greenroom.web.failures import FAILURES_MAX
 
 
 def test_a_person_of_the_provider_gets_the_role_and_the_zones_of_the_first_row_that_fits(

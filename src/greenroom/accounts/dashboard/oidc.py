@@ -9,8 +9,14 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.accounts.dashboard.parts import OIDC, SIGN_IN, browser_of
-from greenroom.accounts.dashboard.session import safe_path, sign_in_form, signed_in
+from greenroom.accounts.dashboard.session import (
+    OIDC,
+    SIGN_IN,
+    browser_of,
+    safe_path,
+    sign_in_form,
+    signed_in,
+)
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import OIDC_MS, SignedIn
 from greenroom.decision.arrival import origin_of

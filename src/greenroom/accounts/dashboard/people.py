@@ -3,8 +3,7 @@
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.accounts.dashboard.parts import SESSIONS, SIGN_IN, browser_of
-from greenroom.accounts.dashboard.session import signed_in
+from greenroom.accounts.dashboard.session import SESSIONS, SIGN_IN, browser_of, signed_in
 from greenroom.accounts.sign_in import oidc_name
 from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
 from greenroom.model.configuration import Entry

@@ -1,15 +1,45 @@
+from collections.abc import Callable
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.accounts.dashboard.parts import SIGN_IN, browser_of, oidc_settings
-from greenroom.accounts.sign_in import DEVICE_MS, LINK_PATH, LONGEST_MS, SecondStep, SignedIn
+from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.accounts.sign_in import (
+    DEVICE_MS,
+    LINK_PATH,
+    LONGEST_MS,
+    BrowserFacts,
+    SecondStep,
+    SignedIn,
+    SignIn,
+)
 from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
-from greenroom.web.pages.request import PageRequest
+from greenroom.model.oidc import OidcSettings
+from greenroom.web.pages.request import PagePart, PageParts, PageRequest
 from greenroom.web.pages.routing import PUBLIC, Threads, action, view
 from greenroom.web.refusals import Refused
+from greenroom.web.stores import SessionStore
+
+# What the pages of accounts use, and the browser that asks.
+
+OIDC = PagePart[Callable[[], OidcProvider | None]]("OpenID Connect")
+SESSIONS = PagePart[SessionStore]("sessions")
+SIGN_IN = PagePart[SignIn]("sign-in")
+
+
+def oidc_settings(parts: PageParts) -> OidcSettings | None:
+    now = parts.find(OIDC)
+    provider = now() if now else None
+    return provider.settings if provider else None
+
+
+def browser_of(page: PageRequest) -> BrowserFacts:
+    client = page.request.client
+    agent = page.request.headers.get("user-agent", "")
+    return BrowserFacts(client.host if client else "", agent, page.cookie(DEVICE_COOKIE))
+
 
 AFTER = "/rooms"
 

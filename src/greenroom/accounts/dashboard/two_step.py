@@ -3,11 +3,9 @@
 from starlette.responses import Response
 
 from greenroom.accounts import people as accounts
-from greenroom.accounts.dashboard.parts import SIGN_IN, browser_of
 from greenroom.accounts.dashboard.people import own_account
-from greenroom.accounts.dashboard.session import signed_in
-from greenroom.accounts.totp import totp_uri
-from greenroom.accounts.two_step import enrolment
+from greenroom.accounts.dashboard.session import SIGN_IN, browser_of, signed_in
+from greenroom.accounts.two_step import enrolment, totp_uri
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.model.account import Role, recovery_hash
 from greenroom.web.pages.forms import Faults

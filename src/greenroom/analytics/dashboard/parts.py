@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from greenroom.analytics.question import AnalyticsStore
-from greenroom.web.pages.parts import PagePart
-from greenroom.web.pages.person import Person
+from greenroom.web.pages.request import PagePart, Person
 
 AskAnalytics = Callable[[Person, str, str, str], tuple[int, bytes]]
 """(person, query, variables, operation) -> status and JSON. `variables` is JSON, or empty. Blocks."""

@@ -19,7 +19,6 @@ from greenroom.analytics.dashboard.panels import (
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.analytics.question import QuestionRefused, SlowAnswer
 from greenroom.errors import StorageFailed
-from greenroom.web.pages.local_times import local_input
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
@@ -34,7 +33,7 @@ from greenroom.web.pages.spans import (
     zone_of,
 )
 from greenroom.web.refusals import ApiFault, Code, Refused
-from greenroom.web.time_format import plain_moment
+from greenroom.web.time_format import local_input, plain_moment
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 REMOVED_MAX = 200

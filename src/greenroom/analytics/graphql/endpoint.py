@@ -24,10 +24,9 @@ from greenroom.analytics.graphql.lenient import (
 from greenroom.analytics.graphql.resolve import Context, make_schema
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
-from greenroom.web.access_log import CALLER
 from greenroom.web.authenticator import Authenticator, Caller
 from greenroom.web.dependencies import JsonBody, credentials_of
-from greenroom.web.envelope import JSON
+from greenroom.web.envelope import CALLER, JSON
 from greenroom.web.refusals import CODES, Code, Refused
 from greenroom.web.stores import ConfigStore
 

@@ -11,8 +11,7 @@ from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, FieldView, flat, read_value
-from greenroom.web.pages.local_times import from_input, local_input
-from greenroom.web.time_format import milliseconds, plain_moment
+from greenroom.web.time_format import from_input, local_input, milliseconds, plain_moment
 
 TIMES = {
     "prequeue_start_time": (

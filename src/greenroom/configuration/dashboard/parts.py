@@ -7,8 +7,7 @@ from anyio import from_thread
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import Observed, ProcessState, RoomState
 from greenroom.configuration.zones import OriginProblems
-from greenroom.web.pages.parts import PagePart
-from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.request import PagePart, PageRequest
 
 FRESH_MS = 500
 """The state of 1,000 rooms costs milliseconds of the event loop."""

@@ -34,8 +34,7 @@ from greenroom.web.config_service import (
     PlannedChange,
 )
 from greenroom.web.pages.forms import flat, schema_field
-from greenroom.web.pages.person import Person
-from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.request import PageRequest, Person
 from greenroom.web.pages.routing import action
 from greenroom.web.refusals import ApiFault, Code, Refused
 

@@ -10,8 +10,7 @@ from starlette.responses import Response
 from greenroom.errors import StorageFailed
 from greenroom.model.status_page import StatusPage
 from greenroom.status_page.incident_notes import IncidentView
-from greenroom.web.pages.parts import PagePart
-from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.request import PagePart, PageRequest
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 STATUS = "/status-page"

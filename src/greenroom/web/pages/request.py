@@ -1,7 +1,7 @@
 """The request as a page's function gets it, with the configuration, the state, and ways to answer."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
@@ -9,14 +9,82 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from greenroom.decision.cookies import HOST_PREFIX
+from greenroom.model.account import Role
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
+from greenroom.model.session import SessionRow
 from greenroom.model.zone import Zone
 from greenroom.web.config_service import ConfigChange, ConfigService, refuse_read_only
-from greenroom.web.pages.parts import PagePart, PageParts
-from greenroom.web.pages.person import DashboardSession, Person
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.refusals import not_found
+
+# Running parts of a process that pages show, by typed keys.
+
+T = TypeVar("T")
+
+
+class PagePart(Generic[T]):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class PageParts:
+    def __init__(self) -> None:
+        self._of: dict[PagePart[Any], Any] = {}
+
+    def put(self, key: PagePart[T], part: T | None) -> Self:
+        self._of[key] = part
+        return self
+
+    def find(self, key: PagePart[T]) -> T | None:
+        return cast("T | None", self._of.get(key))
+
+    def __getitem__(self, key: PagePart[T]) -> T:
+        """Raises LookupError."""
+        found = self.find(key)
+        if found is None:
+            raise LookupError(f"this process has no part {key.name!r}")
+        return found
+
+
+# A local account, an API token, a person of an OpenID Connect provider, or the holder of the one-
+# time link.
+
+
+class Person(NamedTuple):
+    """`zone_ids`: empty for all; `author` is for the audit log."""
+
+    name: str
+    role: Role
+    zone_ids: tuple[str, ...]
+    author: str
+    owner: str
+
+    def sees(self, zone_id: str) -> bool:
+        return not self.zone_ids or zone_id in self.zone_ids
+
+    def may(self, role: Role) -> bool:
+        return self.role >= role
+
+    def zones(self, known: Configuration) -> list[Entry[Zone]]:
+        return sorted(
+            (entry for entry in known.zones.values() if self.sees(entry.id)),
+            key=lambda entry: entry.record.name,
+        )
+
+    def own_zones(self, known: Configuration) -> list[Entry[Zone]]:
+        """Without the zones of a configuration file."""
+        return [zone for zone in self.zones(known) if not zone.read_only]
+
+    def rooms(self, known: Configuration) -> Iterable[Entry[Room]]:
+        return (entry for entry in known.rooms.values() if self.sees(entry.parent))
+
+
+class DashboardSession(NamedTuple):
+    row: SessionRow
+    person: Person
+    csrf: str
+
 
 PREFIX = "greenroom.prefix"
 """A trusted proxy's path, such as `/greenroom`; empty: none."""
@@ -24,8 +92,6 @@ PREFIX = "greenroom.prefix"
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
 Form = Mapping[str, Sequence[str]]
-
-T = TypeVar("T")
 
 
 class PageFrame(NamedTuple):

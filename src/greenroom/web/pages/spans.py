@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from greenroom.web.pages.local_times import from_input
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
+from greenroom.web.time_format import from_input
 
 HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S

@@ -104,12 +104,14 @@ def table(page: PageRequest) -> Response:
 
 def show(page: PageRequest) -> Response:
     entry, states = _check(page), _view(page)
-    figures, events = None, list[Json]()
+    figures, events = None, list[tuple[int, Json]]()
     if states is not None:
         begin, end = page.now_ms - DAY_MS, page.now_ms + 1
         figures = health_history.figures(states, entry.record, begin, end)
         question = EventQuestion(begin, end, [entry.id], probes=True, limit=EVENTS_SHOWN)
-        events = [health_history.show(event) for event in states.history.events(question)]
+        events = [
+            (kept.number, health_history.show(kept.event)) for kept in states.history.log(question)
+        ]
     shown = health_checks.show(entry, states or NoStates())
     return page.render(
         "health_check.html",

@@ -49,7 +49,7 @@ class HealthSpan(NamedTuple):
         return max(self.begin_ms, at_ms - at_ms % self.step_ms)
 
 
-class Share(NamedTuple):
+class UptimeShare(NamedTuple):
     good: int = 0
     total: int = 0
 
@@ -62,7 +62,7 @@ class RegionFigures(NamedTuple):
     """`medians` by the names of TIMES; 0 where there is no such phase."""
 
     region: str
-    share: Share
+    share: UptimeShare
     medians: Mapping[str, float]
     rtt: Sketch
 
@@ -110,31 +110,31 @@ def _counts(
 
 def availability(
     history: HealthHistory, check_ids: Sequence[str], span: HealthSpan
-) -> dict[str, dict[int, Share]]:
+) -> dict[str, dict[int, UptimeShare]]:
     """Check -> step -> share of healthy verdicts."""
-    found: dict[str, dict[int, Share]] = {check_id: {} for check_id in check_ids}
+    found: dict[str, dict[int, UptimeShare]] = {check_id: {} for check_id in check_ids}
     for one in _counts(history, check_ids, span, probes=False) if check_ids else ():
         steps, at = found[one.check_id], span.step_of(one.at_ms)
-        steps[at] = _plus(steps.get(at, Share()), one)
+        steps[at] = _plus(steps.get(at, UptimeShare()), one)
     return found
 
 
-def _plus(share: Share, one: StepCount) -> Share:
-    return Share(share.good + (0 if one.reason else one.number), share.total + one.number)
+def _plus(share: UptimeShare, one: StepCount) -> UptimeShare:
+    return UptimeShare(share.good + (0 if one.reason else one.number), share.total + one.number)
 
 
 def uptimes(
     history: HealthHistory, check_ids: Collection[str], span: HealthSpan
-) -> dict[str, Share]:
+) -> dict[str, UptimeShare]:
     """Of any number of checks."""
     if span.end_ms - span.begin_ms > SHORT_MS:
         found = history.availability(span.begin_ms, span.end_ms)
-        return {key: Share(*share) for key, share in found.items() if key in check_ids}
-    shares: dict[str, Share] = {}
+        return {key: UptimeShare(*share) for key, share in found.items() if key in check_ids}
+    shares: dict[str, UptimeShare] = {}
     question = EventQuestion(span.begin_ms, span.end_ms, scope="overall")
     for one in history.step_counts(question, SHORT_MS):
         if one.check_id in check_ids:
-            shares[one.check_id] = _plus(shares.get(one.check_id, Share()), one)
+            shares[one.check_id] = _plus(shares.get(one.check_id, UptimeShare()), one)
     return shares
 
 
@@ -182,13 +182,13 @@ def _timed(history: HealthHistory, check_id: str, span: HealthSpan) -> Iterable[
 def latency(history: HealthHistory, check_id: str, span: HealthSpan) -> Latency:
     steps: dict[int, dict[str, Sketch]] = {}
     regions: dict[str, dict[str, Sketch]] = {}
-    shares: dict[str, Share] = {}
+    shares: dict[str, UptimeShare] = {}
     hours: dict[tuple[str, int], Sketch] = {}
     heat_ms = max(HOUR_MS, span.step_ms)
     for one in _timed(history, check_id, span):
-        share = shares.get(one.region, Share())
+        share = shares.get(one.region, UptimeShare())
         good = one.number if one.healthy else 0
-        shares[one.region] = Share(share.good + good, share.total + one.number)
+        shares[one.region] = UptimeShare(share.good + good, share.total + one.number)
         into = (
             _sketches(steps, span.step_of(one.at_ms)),
             _sketches(regions, one.region),
@@ -240,7 +240,7 @@ def log(
     return list(islice(newest, question.limit))
 
 
-class Phase(NamedTuple):
+class ProbePhase(NamedTuple):
     name: str
     start_ms: float
     length_ms: float
@@ -256,7 +256,7 @@ PHASES = {
 }
 
 
-def waterfall(times: Mapping[str, float] | ProbeResult) -> list[Phase]:
+def waterfall(times: Mapping[str, float] | ProbeResult) -> list[ProbePhase]:
     """Each phase starts where the last ended. First byte and whole body are measured from the
     connection, as published.
     """
@@ -271,6 +271,6 @@ def waterfall(times: Mapping[str, float] | ProbeResult) -> list[Phase]:
     for name, label in PHASES.items():
         length = round(max(0.0, lengths[name]), 2)
         if found[name]:
-            phases.append(Phase(label, round(at, 2), length))
+            phases.append(ProbePhase(label, round(at, 2), length))
             at += length
     return phases

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from greenroom.errors import StorageFailed
 from greenroom.health import figures
-from greenroom.health.figures import HealthSpan, Latency, Share
+from greenroom.health.figures import HealthSpan, Latency, UptimeShare
 from greenroom.health.rules.memory import EventQuestion, HealthHistory, KeptEvent
 from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.configuration import Entry
@@ -59,7 +59,7 @@ LATENCIES = {
 class CheckUptime(NamedTuple):
     entry: Entry[HealthCheck]
     zone_name: str
-    share: Share
+    share: UptimeShare
     chosen: bool
     tone: str
 
@@ -119,7 +119,9 @@ def _values(
     drawn = figures.span_for(history, chosen, begin_ms, end_ms, step_ms)
     available = figures.availability(history, chosen, drawn)
     for check_id, steps in available.items():
-        shares[check_id] = Share(*map(sum, zip(*steps.values(), strict=True))) if steps else Share()
+        shares[check_id] = (
+            UptimeShare(*map(sum, zip(*steps.values(), strict=True))) if steps else UptimeShare()
+        )
     failed, probes = figures.failures(history, chosen, drawn)
     focus = page.query("of") if page.query("of") in chosen else chosen[0]
     detail = figures.latency(history, focus, drawn)
@@ -172,7 +174,7 @@ def _without_empty(query: Mapping[str, str]) -> dict[str, str]:
 
 
 def _chosen(
-    page: PageRequest, checks: Mapping[str, Entry[HealthCheck]], shares: Mapping[str, Share]
+    page: PageRequest, checks: Mapping[str, Entry[HealthCheck]], shares: Mapping[str, UptimeShare]
 ) -> list[str]:
     """Those in the query, else the least available. Never empty."""
     sent = page.request.query_params.getlist("check")[:100]
@@ -181,7 +183,7 @@ def _chosen(
     return list(dict.fromkeys(asked or worst))[:COMPARED_MAX]
 
 
-def _urgency(entry: Entry[HealthCheck], share: Share | None) -> tuple[float, str]:
+def _urgency(entry: Entry[HealthCheck], share: UptimeShare | None) -> tuple[float, str]:
     percent = share.percent if share else None
     return (101.0 if percent is None else percent, entry.record.name)
 
@@ -189,14 +191,14 @@ def _urgency(entry: Entry[HealthCheck], share: Share | None) -> tuple[float, str
 def _table(
     page: PageRequest,
     checks: Mapping[str, Entry[HealthCheck]],
-    shares: Mapping[str, Share],
+    shares: Mapping[str, UptimeShare],
     tones: Mapping[str, str],
 ) -> list[CheckUptime]:
     rows = [
         CheckUptime(
             entry,
             page.known.zones[entry.parent].record.name,
-            shares.get(key, Share()),
+            shares.get(key, UptimeShare()),
             key in tones,
             tones.get(key, ""),
         )
@@ -224,7 +226,7 @@ def _cursor(kept: KeptEvent) -> str:
 
 def _chart_data(
     span: HealthSpan,
-    available: Mapping[str, Mapping[int, Share]],
+    available: Mapping[str, Mapping[int, UptimeShare]],
     failed: Mapping[str, Mapping[int, int]],
     detail: Latency,
     checks: Mapping[str, Entry[HealthCheck]],

@@ -15,7 +15,6 @@ from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.configuration import Entry
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REASON_WORDS, Reason
-from greenroom.web.pages.local_times import local_input
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
@@ -29,6 +28,7 @@ from greenroom.web.pages.spans import (
     zone_of,
 )
 from greenroom.web.refusals import not_found
+from greenroom.web.time_format import local_input
 
 ANALYTICS = "/health/analytics"
 PROBE = "/zones/{zone_id}/health/{check_id}/probes/{number}"

@@ -265,43 +265,49 @@ def cell(value: float | None, bar: float | None, form: str, ours: bool) -> str:
     return f"**{text}** (missed)" if ours and bar is not None and value > bar + 1e-9 else text
 
 
-def written(page: str) -> dict[tuple[str, str], list[str]]:
-    """What the page says of the published methods, by title and trace."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for part in page.split("\n### ")[1:]:
-        title = part.partition("\n")[0]
-        for line in part.splitlines():
-            name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if name in NAMES and len(cells) == len(ALGORITHMS):
-                found[title, name] = cells[1:]
+def written(page: str) -> dict[str, list[str]]:
+    """What the page says of the published methods, by trace."""
+    part = page.partition("\n### Compared")[2].partition("\n### ")[0]
+    found = {}
+    for line in part.splitlines():
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if name in NAMES:
+            found[name] = cells[1::2]
     return found
 
 
-def compared(
-    reports: dict[tuple[str, str], SimulationReport], before: dict[tuple[str, str], list[str]]
-) -> str:
-    """One table a figure; `before`: of the methods that are not in `reports`."""
-    parts = []
-    for key, title, bar_of, form, note in FIGURES:
-        if key not in COMPARED:
-            continue
-        lines = [
-            f"### {title}\n",
-            f"{note[0].upper()}{note[1:]}. Target: {targets(bar_of, form)}.\n",
-            "| trace | " + " | ".join(ALGORITHMS) + " |",
-            "|---" * (1 + len(ALGORITHMS)) + "|",
-        ]
-        for name in NAMES:
-            bar = bar_of(name)
-            cells = [
-                cell(getattr(reports[name, algorithm], key), bar, form, place == 0)
-                for place, algorithm in enumerate(ALGORITHMS)
+def compared(reports: dict[tuple[str, str], SimulationReport], before: dict[str, list[str]]) -> str:
+    """greenroom's figure, and the best and the worst of the methods; `before`: if not in `reports`."""
+    figures = [figure for figure in FIGURES if figure[0] in COMPARED]
+    lines = [
+        "| trace | " + " | ".join(f"{title.lower()} | others" for _, title, *_ in figures) + " |",
+        "|---" * (1 + 2 * len(figures)) + "|",
+    ]
+    for name in NAMES:
+        cells = []
+        for place, (key, _, bar_of, form, _) in enumerate(figures):
+            ours, *others = [
+                getattr(reports[name, algorithm], key)
+                for algorithm in ALGORITHMS
                 if (name, algorithm) in reports
             ]
-            cells += before[title, name] if len(cells) < len(ALGORITHMS) else []
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+            cells.append(cell(ours, bar_of(name), form, True))
+            cells.append(span(others, form) if others else before[name][place])
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    notes = [
+        f"- *{title}*: {note}. Target: {targets(bar_of, form)}."
+        for _, title, bar_of, form, note in figures
+    ]
+    return "\n".join([*lines, "", *notes])
+
+
+def span(values: list[float | None], form: str) -> str:
+    """The lowest and the highest, with the unit once."""
+    known = [form.format(value) for value in sorted(one for one in values if one is not None)]
+    if not known:
+        return "-"
+    low = known[0].removesuffix("%").removesuffix(" s")
+    return known[0] if known[0] == known[-1] else f"{low}–{known[-1]}"
 
 
 def targets(bar_of: Bar, form: str) -> str:
@@ -465,7 +471,12 @@ But for the random room.
 
 {overall}
 
+### Compared
+
+*Others*: the best and the worst of the published methods.
+
 {body}
+
 ### greenroom alone
 
 {single}

@@ -7,6 +7,9 @@ import re
 from config_material import room
 from dashboard_rig import DashboardRig
 
+from greenroom.configuration.state import RoomState
+from greenroom.decision.room_view import CenterView, Figures
+
 FOLDED = re.compile(
     r'<details class="kept-settings"><summary>Default settings \((\d+)\)</summary>(.*?)</details>',
     re.S,
@@ -40,3 +43,24 @@ def test_settings_that_still_have_their_default_are_folded(dashboard: DashboardR
     changed, rest = settings(dashboard, "own")
     assert set(changed) - set(seen) == {"Session length", "Queueing method", "Note"}
     assert sorted(changed + rest) == sorted(seen + folded)
+
+
+def test_a_room_of_several_data_centers_has_a_row_for_each_and_shows_their_sum(
+    dashboard: DashboardRig,
+) -> None:
+    shop = room("shop")
+    dashboard.put((shop, "z1"))
+    others = [CenterView("nyc", 3, 60, 2, 1, 75.0, silent=True), CenterView("ams", 1, 2, 3, 4, 0.4)]
+    figures = Figures(active=4, waiting=40, last_minute=4).with_others("fra", others)
+    dashboard.shown.rooms = (RoomState(shop, figures, {}),)
+    viewer = dashboard.person("viewer")
+    for page in ("", "/live"):
+        text = viewer.get(f"/zones/z1/rooms/shop{page}").text
+        rows = re.findall(r'<tr><th scope="row">(.*?)</tr>', text.partition('id="data-centers"')[2])
+        cells = [re.findall(r">([^<>]+)<", f">{row}<") for row in rows[:3]]
+        assert cells == [
+            ["fra ", "(this one)", "0 s ago", "4", "4", "40", "0"],
+            ["ams", "0 s ago", "1", "3", "2", "4"],
+            ["nyc", "silent for 75 seconds", "3", "2", "60", "1"],
+        ], page
+        assert re.search(r">102<", text), "the sum of those who wait"

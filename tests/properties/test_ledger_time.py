@@ -94,8 +94,8 @@ class Stepped:
         )
 
     def ask(self, what: int, one: bytes) -> Standing:
-        reply, forecast = self.call("handle", QUESTION.pack(what, one, 0, 0), 0)  # type: ignore[misc]
-        ((outcome, _),) = self.reader.read(reply, forecast)
+        reply = self.call("handle", QUESTION.pack(what, one, 0, 0), 0, 0)
+        ((outcome, _),) = self.reader.read(*reply)  # type: ignore[misc]
         self.expectation.hear(self.reader.now_ms, self.true_ms)
         return outcome.standing
 

@@ -399,6 +399,35 @@ def test_a_library_that_tells_a_crowd_something_else_is_found_out(
         client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
+def test_they_agree_on_places_in_a_line_of_two_data_centers(server: RedisServer) -> None:
+    twin = Twin(server.client(), small_room(queue_all=True, line_table=True), 5, ("here", "there"))
+    line = [(START_MS + number * 1_100, number) for number in range(8)]
+    for number, (arrival_ms, one) in enumerate(line):
+        twin.advance(1_000)
+        if number % 3 == 0:
+            continue  # these wait there
+        twin.poll(ticket_id(one), make_key(arrival_ms, one))
+    for late_ms in (0, 8_000):
+        twin.advance(late_ms)
+        there = [(at_ms // 1000, 1) for at_ms, _ in line[::3]]
+        twin.hear_from_there_alive(False, there)
+        twin.sync()
+        outcomes = [
+            twin.peek(ticket_id(one), make_key(at_ms, one))
+            for number, (at_ms, one) in enumerate(line)
+            if number % 3
+        ]
+        twin.line_table()
+        assert [outcome.waiting for outcome in outcomes] == 5 * [8]
+    twin.compare()
+    assert not twin.found, "\n".join(twin.found)
+    assert [outcome.about for outcome in outcomes] == 5 * [False]
+    assert [outcome.position for outcome in outcomes] == [2, 3, 5, 6, 8]
+    twin.advance(5_000)
+    assert twin.peek(ticket_id(1), make_key(*line[1])).about is True
+    assert not twin.found, "\n".join(twin.found)
+
+
 def test_they_agree_on_farewells(server: RedisServer) -> None:
     assert parting(server.client(), 1) == []
 

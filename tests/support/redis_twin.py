@@ -2,6 +2,7 @@
 report must be the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -105,10 +106,8 @@ class Twin:
     def arrive_provisionally_together(self, ids: list[bytes]) -> int:
         """So many requests in one call; how many passed."""
         pure = [self.ledgers.arrive_provisionally(one, self.now_ms) for one in ids]
-        reply, forecast = self._call(
-            "handle", b"".join(QUESTION.pack(PASS, one, 0, 0) for one in ids), 0
-        )  # type: ignore[misc]
-        stored = [outcome for outcome, _ in self.reader.read(reply, forecast)]
+        reply = self._call("handle", b"".join(QUESTION.pack(PASS, one, 0, 0) for one in ids), 0, 0)
+        stored = [outcome for outcome, _ in self.reader.read(*reply)]  # type: ignore[misc]
         self.law(pure == stored, f"of {len(ids)} requests others passed, at {self.now_ms}")
         return sum(outcome.standing is Standing.ADMITTED for outcome in stored)
 
@@ -149,7 +148,7 @@ class Twin:
     def line_table(self) -> None:
         if self.room.queueing_method == "fifo":
             pure = self.ledgers.line_table(self.now_ms)
-            stored = self.reader.line_table(*self._call("line_table", 0))  # type: ignore[misc]
+            stored = self.reader.line_table(*self._call("line_table", 0, self.reader.summary))  # type: ignore[misc]
             self.law(pure == stored, f"tables of the line differ:\n{pure}\n{stored}")
 
     def leave(self, one: bytes) -> None:
@@ -254,8 +253,10 @@ class Twin:
         if downs[0].moves:
             self.arrived_there = downs[0].moves.arrived
 
-    def hear_from_there_alive(self, alone: bool) -> None:
-        """The other data center says that no one is there, so that permits are granted here."""
+    def hear_from_there_alive(self, alone: bool, seconds: Sequence[tuple[int, int]] = ()) -> None:
+        """The other data center says who waits there, or that no one is there, so that permits are
+        granted here.
+        """
         if not alone:
             self._reports_there += 1
             up = SyncUp(
@@ -273,8 +274,8 @@ class Twin:
                 (),
                 0,
                 0,
-                0,
-                (),
+                sum(count for _, count in seconds),
+                tuple(seconds),
                 0.0,
             )
             self.hear_from_there(up)
@@ -352,8 +353,8 @@ class Twin:
         return self._asked(QUESTION.pack(what, one, key, random_bits))
 
     def _asked(self, question: bytes) -> Outcome:
-        reply, forecast = self._call("handle", question, 0)  # type: ignore[misc]
-        ((outcome, self.could_borrow),) = self.reader.read(reply, forecast)
+        reply = self._call("handle", question, 0, self.reader.summary)
+        ((outcome, self.could_borrow),) = self.reader.read(*reply)  # type: ignore[misc]
         return outcome
 
     def _call(self, name: str, *arguments: bytes | str | int) -> object:

@@ -296,3 +296,22 @@ def test_the_last_minute_of_counters_that_only_grow() -> None:
     assert minute.add(60_000, 1_100, 20) == (100, 10)
     assert minute.add(90_000, 1_100, 20) == (50, 0)
     assert minute.add(91_000, 5, 0) == (0, 0)
+
+
+def test_of_several_data_centers_one_tells_what_concerns_the_whole_room() -> None:
+    rooms = (RoomPicture(room(), waiting=5, storage_failed=True, confirms=True),)
+    own = {"greenroom_admissions_stopped", "greenroom_newcomers_confirmed"}
+    first = picture(rooms=rooms, data_center="ams", several=True)
+    second = picture(rooms=rooms, data_center="fra", several=True, speaks_for_all=False)
+    assert (types(first), types(second)) == (own | {"greenroom_queueing"}, own)
+
+    def line(found: Picture) -> str:
+        return next(one.incident for one in conditions(found) if one.type == "greenroom_queueing")
+
+    takes_over = replace(second, speaks_for_all=True)
+    assert line(first) == line(takes_over), "the same incident goes on"
+    assert [speaks_for(one)(line(first)) for one in (first, second, takes_over)] == [
+        True,
+        False,
+        True,
+    ]

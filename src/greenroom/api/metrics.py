@@ -310,11 +310,15 @@ METRICS: tuple[MetricRow, ...] = (
         "0 while analytics cannot be written; visitors are not affected",
         lambda found: not found.problem,
     ),
-    _room("active_users", "visitors with a living session", lambda room: room.figures.active),
+    _room(
+        "active_users",
+        "visitors with a living session, of this data center",
+        lambda room: room.figures.here.active,
+    ),
     _room(
         "waiting_users",
-        "visitors in line who have sent their ticket back",
-        lambda room: room.figures.waiting,
+        "visitors in line who have sent their ticket back, of this data center",
+        lambda room: room.figures.here.waiting,
     ),
     _room(
         "admitted_total",
@@ -324,8 +328,8 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _room(
         "admitted_last_minute",
-        "visitors let in during the last 60 seconds",
-        lambda room: room.figures.last_minute,
+        "visitors let in during the last 60 seconds, in this data center",
+        lambda room: room.figures.here.last_minute,
     ),
     _room(
         "sessions_ended_timestamp_seconds",
@@ -333,7 +337,9 @@ METRICS: tuple[MetricRow, ...] = (
         lambda room: room.room.sessions_ended_ms / 1000 or None,
     ),
     _room(
-        "permits_unused", "permits held and not yet used", lambda room: room.figures.permits_unused
+        "permits_unused",
+        "permits held and not yet used, of this data center",
+        lambda room: room.figures.here.permits_unused,
     ),
     _room(
         "estimated_wait_seconds",
@@ -347,12 +353,12 @@ METRICS: tuple[MetricRow, ...] = (
     ),
     _room(
         "active_users_ratio",
-        "share of the limit of active users that is taken",
+        "share of the limit of active users that is taken, of all data centers together",
         lambda room: room.figures.active / _settings(room).total_active_users,
     ),
     _room(
         "new_users_ratio",
-        "share of the limit of new users per minute that was used in the last 60 seconds",
+        "share of the limit of new users per minute that was used in the last 60 seconds, of all data centers together",
         lambda room: room.figures.last_minute / _settings(room).new_users_per_minute,
     ),
     _room(

@@ -4,7 +4,7 @@ import math
 
 from greenroom.admission.schedule import Phase, effective
 from greenroom.configuration.state import RoomState
-from greenroom.decision.room_view import Figures
+from greenroom.decision.room_view import CenterView, Figures
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.web.api_schema import ApiSchema, computed
@@ -25,6 +25,31 @@ _DRAWS = {
     },
 }
 
+_CENTERS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": [
+            "name",
+            "active_users",
+            "waiting_users",
+            "admitted_last_minute",
+            "permits_unused",
+            "age_seconds",
+            "silent",
+        ],
+        "properties": {
+            "name": {"type": "string"},
+            "active_users": _COUNT,
+            "waiting_users": _COUNT,
+            "admitted_last_minute": _COUNT,
+            "permits_unused": _COUNT,
+            "age_seconds": {"type": ["number", "null"], "minimum": 0},
+            "silent": {"type": "boolean"},
+        },
+    },
+}
+
 STATUS = ApiSchema(
     (
         computed("status", "state of the room", Shown({"type": "string", "enum": list(STATUSES)})),
@@ -37,6 +62,12 @@ STATUS = ApiSchema(
             "max_estimated_time_minutes",
             "the longest wait currently shown to a visitor, in minutes",
             Shown(_COUNT),
+        ),
+        computed(
+            "data_centers",
+            "what each data center has of it, where several share the room, this one first; one that"
+            " is silent is shown as it was last heard",
+            Shown(_CENTERS),
         ),
         computed(
             "draws",
@@ -71,6 +102,7 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
         "estimated_queued_users": ledgers.waiting,
         "estimated_total_active_users": ledgers.active,
         "max_estimated_time_minutes": _longest_wait(now.room, ledgers),
+        "data_centers": [center_json(center) for center in ledgers.centers],
         "draws": [
             {
                 "event_id": draw.event_id,
@@ -80,6 +112,18 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
             }
             for draw in (state.draws if state else ())
         ],
+    }
+
+
+def center_json(center: CenterView) -> Json:
+    return {
+        "name": center.name,
+        "active_users": center.active,
+        "waiting_users": center.waiting,
+        "admitted_last_minute": center.last_minute,
+        "permits_unused": center.permits_unused,
+        "age_seconds": None if center.age_s is None else round(center.age_s, 1),
+        "silent": center.silent,
     }
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom.configuration.room_status import center_json
 from greenroom.configuration.state import ProcessState, RoomState, StoreState
 from greenroom.web.time_format import plain_moment
 
@@ -104,6 +105,7 @@ def _room(state: RoomState) -> dict[str, Any]:
         "journal_bytes": figures.journal_bytes,
         "storage_failed": figures.storage_failed,
         "newcomers_confirmed": figures.confirms,
+        "data_centers": [center_json(center) for center in figures.centers],
         "origin": state.origin or None,
         "held_for_origin": bool(state.now and state.now.origin_down),
         "requests": dict(sorted(state.requests.items())),

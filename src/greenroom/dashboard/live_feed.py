@@ -19,7 +19,7 @@ from greenroom.configuration.state import RoomState
 from greenroom.dashboard.live_words import limit_words
 from greenroom.dashboard.room_live import no_estimate, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
-from greenroom.decision.room_view import RoomView
+from greenroom.decision.room_view import CenterView, RoomView
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
@@ -78,6 +78,7 @@ class LiveFrame(msgspec.Struct, frozen=True):
     event_words: str = ""
     wait_words: str = ""
     wait_note: str = ""
+    centers: tuple[CenterView, ...] = ()
 
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
@@ -212,6 +213,7 @@ def live_frame(
         wait_words=_wait(live),
         wait_note=no_estimate(live)
         or (f"p95 {duration(estimate.most_s)}" if estimate and estimate.most_s else ""),
+        centers=figures.centers,
     )
 
 

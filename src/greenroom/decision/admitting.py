@@ -9,7 +9,7 @@ from greenroom.decision.render import let_in_update
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.model.visit import Outcome, Ticket
+from greenroom.model.visit import NO_HOME, Outcome, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
@@ -42,7 +42,7 @@ class Admitting:
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe
         observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
         home = (
-            ticket.home
+            (ticket.home if ticket.accepted_ms else NO_HOME)
             if data_centers is None or (visiting and decided is ACTIVE)
             else data_centers.here
         )

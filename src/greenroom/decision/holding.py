@@ -10,7 +10,15 @@ from greenroom.decision.shared_table import told_refresh_ms
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.record import replace
-from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Arrival, Held, Outcome, Ticket
+from greenroom.model.visit import (
+    HOME_BYTES,
+    PLACE_KEPT_MS,
+    TIE_BITS,
+    Arrival,
+    Held,
+    Outcome,
+    Ticket,
+)
 
 HELD = Decided.HELD
 _NOTHING: tuple[Ticket | None, bytes] = (None, b"")
@@ -42,14 +50,18 @@ class Holding:
         room, arrival, now_ms, observe = asked.room, asked.arrival, asked.now_ms, self._observe
         presented, spelled = asked.found[0] if asked.found else _NOTHING
         observe(DecisionEvent(now_ms, HELD, room.effective, arrival, presented, outcome))
+        told = ticket.home
         if question is not PEEK:
             ticket = _tried(room, arrival, ticket, outcome, now_ms)
+        if outcome.about is not None and outcome.position and room.room.queueing_method == "fifo":
+            ticket, outcome = _never_further_back(ticket, told, outcome)
         cookie = b""
         known = not (
             (outcome.storage_failed or outcome.searching) and question is VIEW
         )  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
-            sealed = spelled if question is PEEK and spelled else self._sealer.seal(ticket, room.id)
+            kept = question is PEEK and spelled and ticket.home == told
+            sealed = spelled if kept else self._sealer.seal(ticket, room.id)
             cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(sealed, KEPT_S, now_ms)
         if newcomer:
             held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
@@ -112,6 +124,17 @@ def _tried(
     return Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
 
 
+def _never_further_back(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[Ticket, Outcome]:
+    """The ticket of a visitor in line carries the place that was told, once it is known exactly:
+    reports of other data centers, and visitors who come back to old places, come late.
+    """
+    best = int.from_bytes(told, "big")
+    place = min(best, outcome.position) if best else outcome.position
+    home = told if outcome.about else place.to_bytes(HOME_BYTES, "big")
+    ahead = min(outcome.ahead, place - 1)
+    return replace(ticket, home=home), replace(outcome, position=place, ahead=ahead)
+
+
 def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> Held:
     room, effective = compiled.room, compiled.effective
     refresh_s = next_try_s = 0
@@ -142,6 +165,8 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         outcome.storage_failed,
         effective.origin_down,
     )
+    if outcome.about:
+        held = replace(held, about=True)
     if compiled.offers is not None:
         held = replace(held, offers=compiled.offers)
     if compiled.draw is not None or effective.event is not None:

@@ -2,7 +2,7 @@
 them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,9 +11,24 @@ from greenroom.admission.schedule import Effective, Phase
 from greenroom.model.visit import Estimate
 
 
+class CenterView(msgspec.Struct, frozen=True):
+    """One data center. `age_s`: of its figures, None when it was never heard. A `silent` one held
+    that when it was last heard.
+    """
+
+    name: str
+    active: int
+    waiting: int
+    last_minute: int
+    permits_unused: int
+    age_s: float | None = 0.0
+    silent: bool = False
+
+
 class Figures(msgspec.Struct, frozen=True):
-    """`last_minute`: admissions of 60 seconds. `estimate`: for a new visitor. `confirms`: new
-    visitors must show their ticket before they are admitted.
+    """Of all data centers together; `centers`, this one first, where there are several.
+    `last_minute`: admissions of 60 seconds. `estimate`: for a new visitor. `confirms`: new visitors
+    must show their ticket before they are admitted.
     """
 
     active: int = 0
@@ -24,6 +39,25 @@ class Figures(msgspec.Struct, frozen=True):
     journal_bytes: int = 0
     storage_failed: bool = False
     confirms: bool = False
+    centers: tuple[CenterView, ...] = ()
+
+    @property
+    def here(self) -> "Figures | CenterView":
+        """Of this data center."""
+        return self.centers[0] if self.centers else self
+
+    def with_others(self, name: str, others: Sequence[CenterView]) -> "Figures":
+        """Sums of this data center, called `name`, and of the others."""
+        mine = CenterView(name, self.active, self.waiting, self.last_minute, self.permits_unused)
+        centers = (mine, *sorted(others, key=lambda one: one.name))
+        return msgspec.structs.replace(
+            self,
+            active=sum(one.active for one in centers),
+            waiting=sum(one.waiting for one in centers),
+            last_minute=sum(one.last_minute for one in centers),
+            permits_unused=sum(one.permits_unused for one in centers),
+            centers=centers,
+        )
 
 
 EMPTY = Figures()

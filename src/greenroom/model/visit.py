@@ -100,7 +100,8 @@ NO_HOME = bytes(HOME_BYTES)
 class Ticket(msgspec.Struct, frozen=True, gc=False):
     """What the cookie carries, sealed. `accepted_ms` is 0 while waiting. `checked_ms`: last
     admission attempt or session renewal that counted; `refresh_ms`: the interval to keep after it,
-    or from the renewal to the last page on trust. `home`: of the session; NO_HOME while waiting.
+    or from the renewal to the last page on trust. `home`: of the session; while waiting the place
+    that was told in a line of several data centers, or NO_HOME.
     """
 
     id: bytes
@@ -136,7 +137,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     + 1 when in line. `estimate` None: unknown. `storage_failed`: nobody is admitted because it
     could not be written. `called`: one of the next permits is this visitor's. `searching`: held
     while the session is searched; the ticket stays. For ACTIVE on trust `refresh_ms` is the time
-    since `renewed_ms`, else 0.
+    since `renewed_ms`, else 0. Place and counts are those of all data centers; `about`: some of
+    them have not reported everybody before this visitor. None: there is only one.
     """
 
     standing: Standing
@@ -151,6 +153,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     storage_failed: bool = False
     called: bool = False
     searching: bool = False
+    about: bool | None = None
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
@@ -191,3 +194,4 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     turnstile: str = ""
     infinite_queue: bool = False
     offers: tuple[Offer, ...] | None = None  # None: nobody says what is left
+    about: bool = False  # the place is about so: not all data centers have reported who is ahead

@@ -27,6 +27,8 @@ FORM_MAX = 1_000
 OFFERS_KEPT = 64
 """Per language: rooms that say what is left, before and after a change."""
 
+ABOUT = "≈\N{NO-BREAK SPACE}".encode()
+
 THOUSAND, THOUSAND_FROM = 1_000, 10_000
 """From the second on every language divides a number before its last three digits."""
 
@@ -96,6 +98,8 @@ def slots_of(words: Language) -> Slots:
         said = wait(f.minutes, f.most) if f.known else least(held.least_minutes)
         if position <= 0:
             return b"", b"", said, change, b""
+        if held.about:
+            return ABOUT + number(position), ABOUT + number(held.ahead), said, change, b""
         return number(position), number(held.ahead), said, change, first if position == 1 else b""
 
     return {

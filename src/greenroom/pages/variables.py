@@ -359,6 +359,12 @@ EXTENSIONS: tuple[Variable, ...] = (
         "place in line, 1 is next; 0 when there is none yet",
     ),
     _V("peopleAhead", "integer", lambda f: f.held.ahead, "visitors ahead in line"),
+    _V(
+        "placeIsAbout",
+        "boolean",
+        lambda f: f.held.about,
+        "several data centers share the line, and not all have reported yet who is ahead",
+    ),
     _V("peopleWaiting", "integer", lambda f: f.held.waiting, "visitors in line"),
     _V(
         "waitFrom",

@@ -36,6 +36,7 @@ class PictureTaker:
         speaks = sync is None or (
             sync.syncing and sync.figures_known
         )  # old figures would end incidents that go on
+        several, first = _of_data_centers(state)
         policies = list(stored.alert_policies.records())
         return Picture(
             now_ms=state.now_ms,
@@ -45,6 +46,8 @@ class PictureTaker:
                 _room(room, config) for room in state.rooms if speaks or room.figures.storage_failed
             ),
             speaks_for_rooms=speaks,
+            several=several,
+            speaks_for_all=first and not (sync and sync.cut_off),
             requests=requests,
             failed=failed,
             cut_off_s=(sync.answered_s or 0.0) if sync and sync.syncing and sync.cut_off else None,
@@ -61,6 +64,15 @@ class PictureTaker:
             certificate=certificate(Path(config.tls.cert)) if config.tls else None,
             limits={name: bounds(policies, name) for name in BOUND_TYPES},
         )
+
+
+def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
+    """Whether several share the rooms; and whether this one is the first of those that are heard,
+    so that a room's line is told once.
+    """
+    centers = next((room.figures.centers for room in state.rooms if room.figures.centers), ())
+    heard = [center.name for center in centers if not center.silent]
+    return bool(centers), not heard or centers[0].name == min(heard)
 
 
 def _room(state: RoomState, config: Config) -> RoomPicture:

@@ -10,10 +10,11 @@ import structlog
 from redis.exceptions import RedisError
 
 from greenroom.admission.ledger.tally import Taken
+from greenroom.admission.messages.room_summary import CenterFigures
 from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
 from greenroom.config.shared import Shared
 from greenroom.configuration.state import SyncState, TripState
-from greenroom.decision.room_view import Figures
+from greenroom.decision.room_view import CenterView, Figures
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.memory import Gauges
 from greenroom.ledgers.redis.clock import ServerClock
@@ -53,9 +54,9 @@ class SharedRoom:
     gauges: Gauges = NOTHING
     estimate: Estimate | None = None
 
-    def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
-        # As it was at the last look.
-        return Figures(
+    def figures(self, now_ms: int) -> Figures:
+        """As they were at the last look, with those of other data centers."""
+        found = Figures(
             active=self.gauges.active,
             waiting=self.gauges.waiting,
             last_minute=self.gauges.admitted_last_minute,
@@ -64,6 +65,24 @@ class SharedRoom:
             storage_failed=self.owner.failing,
             confirms=self.gauges.confirms,
         )
+        elsewhere = self.ledger.reader.elsewhere
+        if elsewhere is None:
+            return found
+        others = [_center(one, now_ms) for one in elsewhere.figures(now_ms)]
+        return found.with_others(self.owner.data_center, others)
+
+
+def _center(found: CenterFigures, now_ms: int) -> CenterView:
+    age_s = max(0, now_ms - found.heard_ms) / 1000 if found.heard_ms else None
+    return CenterView(
+        found.name,
+        found.active,
+        found.waiting,
+        found.last_minute,
+        found.permits,
+        age_s,
+        found.silent,
+    )
 
 
 class SharedLedgerStore:
@@ -79,6 +98,7 @@ class SharedLedgerStore:
         """Make it inside the event loop."""
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
+        self.data_center = shared.data_center
         self._reason = ""
         self._say = say
         self._asked_s = float("-inf")

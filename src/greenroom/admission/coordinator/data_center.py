@@ -78,6 +78,8 @@ class DataCenter:
     """What was last stored of it (`memory`)."""
     wait_table_ms: int = -1
     """When the newest forecast sent to it was made."""
+    summary_ms: int = -1
+    """The same of the summary of the others."""
     weight: Weight = field(default_factory=Weight)
     """As in the sums."""
     alarm_ms: int = 0

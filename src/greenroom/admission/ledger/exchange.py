@@ -10,6 +10,7 @@ from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.ledger.waits import Waits
 from greenroom.admission.messages.census import Ages, Census
 from greenroom.admission.messages.moves import Moves
+from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS, Line
 from greenroom.admission.transfers.transfers import SessionLedger, hear
@@ -23,6 +24,7 @@ class ExchangingLedger(SessionLedger, Protocol):
     waits: Waits
     census: Census
     reporting: Reporting
+    elsewhere: Elsewhere | None
 
     @property
     def sessions(self) -> Sessions: ...
@@ -80,6 +82,10 @@ def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
     ledger.lease.apply(down, now_ms)
     if down.wait_table:
         ledger.waits.outlook.take(down.wait_table, down.time_ms, now_ms)
+    if down.summary:
+        ledger.elsewhere = Elsewhere(down.summary)
+    elif down.alone:
+        ledger.elsewhere = None
     ledger.reporting.borrowing.answered(down.answers, ledger.lease.permits, now_ms)
 
 

@@ -13,12 +13,14 @@ from greenroom.admission.ledger.refresh import (
     soon,
 )
 from greenroom.admission.ledger.waits import Waits, not_before
+from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.line_table import due, ranks, table_of
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.model.line_table import LineTable
+from greenroom.model.record import replace
 from greenroom.model.room import Room
-from greenroom.model.visit import TIE_BITS, Estimate, Outcome, Standing
+from greenroom.model.visit import TIE_BITS, Estimate, Outcome, Standing, make_key
 
 WAITING = Standing.WAITING
 
@@ -30,6 +32,7 @@ class HeldVisitors:
         self.waits = Waits(room, now_ms)
         self.lookahead = Lookahead(now_ms)
         self.halted = False
+        self.elsewhere: Elsewhere | None = None
         self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._rejecting = False
@@ -81,9 +84,10 @@ class HeldVisitors:
             else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         )
         estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
-        return Outcome(
+        outcome = Outcome(
             WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted
         )
+        return self._in_whole_line(outcome, make_key(arrival_ms, 0), now_ms)
 
     def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
         waiting = len(self.line.slots)
@@ -92,7 +96,8 @@ class HeldVisitors:
             if self._rejecting
             else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         )
-        return Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
+        outcome = Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
+        return self._in_whole_line(outcome, make_key(self.line_ms(now_ms), 0), now_ms)
 
     def _hold(
         self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False
@@ -112,9 +117,17 @@ class HeldVisitors:
         line.expect(slot, now_ms, refresh_ms)
         if estimate is not None:
             estimate = not_before(refresh_ms, estimate)
-        return Outcome(
+        outcome = Outcome(
             WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called
         )
+        return self._in_whole_line(outcome, line.keys[slot], now_ms)
+
+    def _in_whole_line(self, outcome: Outcome, key: int, now_ms: int) -> Outcome:
+        """With the visitors of other data centers; a place that is real counts them."""
+        elsewhere = self.elsewhere
+        if elsewhere is None:
+            return outcome
+        return with_others(outcome, elsewhere, key, self.lease.connected(now_ms))
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
         """What was told before still holds."""
@@ -125,7 +138,7 @@ class HeldVisitors:
         estimate = not_before(
             attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, key >> TIE_BITS, now_ms)
         )
-        return Outcome(
+        outcome = Outcome(
             WAITING,
             0,
             0,
@@ -137,6 +150,7 @@ class HeldVisitors:
             estimate,
             self.halted,
         )
+        return self._in_whole_line(outcome, key, now_ms)
 
     def _table(self, now_ms: int) -> LineTable:
         line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
@@ -144,7 +158,8 @@ class HeldVisitors:
         count = due(waiting, self.lease.permits, lookahead.permits, lookahead.pace) if able else 0
         last = line.places((count - 1,))[0] if count else None
         waits = self.waits.of_places(self.lease, waiting, now_ms)
-        return table_of(line.places(ranks(waiting)), waiting, able, last, made_ms, waits)
+        places = line.places(ranks(waiting))
+        return table_of(places, waiting, able, last, made_ms, waits, self.elsewhere)
 
     def _is_new(self, key: int, now_ms: int) -> bool:
         """Whether the visitor came so lately that nobody has waited for the longest interval."""
@@ -177,3 +192,14 @@ class HeldVisitors:
             if known
             else None
         )
+
+
+def with_others(outcome: Outcome, elsewhere: Elsewhere, key: int, connected: bool) -> Outcome:
+    more = elsewhere.ahead(key)
+    return replace(
+        outcome,
+        position=outcome.position + more if outcome.position else 0,
+        ahead=outcome.ahead + more,
+        waiting=outcome.waiting + elsewhere.waiting,
+        about=not connected or elsewhere.about(key),
+    )

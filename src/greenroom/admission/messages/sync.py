@@ -5,6 +5,7 @@ and times are ages, because clocks differ.
 import msgspec
 
 from greenroom.admission.messages.moves import MovesDown, MovesUp
+from greenroom.admission.messages.room_summary import RoomSummary
 from greenroom.admission.messages.wait_table import WaitTable
 
 NO_RECALL = 1 << 62
@@ -86,3 +87,4 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
         0  # without contact for so long the ledger stops by itself (see `lease`); 0: never
     )
     data_centers: int = 1  # on the list
+    summary: RoomSummary | None = None  # of the other data centers, when it is newer

@@ -5,8 +5,9 @@ neighbours do not predict.
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 
+from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.model.line_table import KNOTS_MAX, LOOK_S, Knot, LineTable
-from greenroom.model.visit import Estimate
+from greenroom.model.visit import Estimate, make_key
 
 GROWTH = 8
 
@@ -37,13 +38,19 @@ def table_of(
     due: RankedArrival | None,
     made_ms: int,
     estimate: Callable[[int, int], Estimate | None],
+    elsewhere: Elsewhere | None = None,
 ) -> LineTable:
-    """`due`: the last one who should check in now; `estimate` is of (people ahead, moment of
-    arrival).
+    """`due`: the last one who should check in now; `estimate` is of (people ahead here, moment of
+    arrival). Ranks here become places in the whole line.
     """
+    here = {place: place[1] for place in places}
+    if elsewhere:
+        waiting += elsewhere.waiting
+        here = {(at_ms, rank + elsewhere.ahead(make_key(at_ms, 0))): rank for at_ms, rank in places}
     knots = []
-    for arrival_ms, ahead in thinned(places):
-        found = estimate(ahead, arrival_ms) if open else None
+    for place in thinned(list(here)):
+        arrival_ms, ahead = place
+        found = estimate(here[place], arrival_ms) if open else None
         knots.append(Knot(arrival_ms, ahead, found.p50_s if found else -1.0))
     up_to_ms, count = (due[0], due[1] + 1) if due else (0, 0)
     return LineTable(made_ms, waiting, open, count, up_to_ms, tuple(knots))

@@ -22,6 +22,9 @@ BOUND_TYPES = (
 
 SOURCES = ("room:", "event:", "center:", "silent:", "origin:", "config-", "certificate:")
 
+ALL = "*"
+"""In place of a data center."""
+
 AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_queueing": (3_000, 60_000),
     "greenroom_wait_time": (15_000, 60_000),
@@ -74,6 +77,10 @@ class Picture:
     now_ms: int
     process: str
     data_center: str = "here"
+    several: bool = False
+    """Data centers share the rooms, whose figures are those of all."""
+    speaks_for_all: bool = True
+    """Of those, this one tells what concerns the whole room."""
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
     """A failing ledger is reported anyway."""
@@ -127,14 +134,28 @@ def speaks_for(picture: Picture) -> Callable[[str], bool]:
         own.append("silent:")
     if picture.speaks_for_rooms:
         own += [f"room:{picture.data_center}:", "event:", f"center:{picture.data_center}:"]
+        own += [f"room:{ALL}:"] if picture.several and picture.speaks_for_all else []
     return lambda incident: incident.startswith(tuple(own))
 
 
 def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
     now = effective(found.room, found.events, picture.now_ms)
+    if picture.speaks_for_all:
+        yield from _of_whole_room(picture, found, turns_away=now.turns_away)
+    if found.confirms and found.room.confirm_newcomers == "auto":
+        yield _room_condition(
+            picture, found, "greenroom_newcomers_confirmed", {"active": found.active}
+        )
+    for event in found.events:
+        yield from _of_event(picture, found, event)
+
+
+def _of_whole_room(
+    picture: Picture, found: RoomPicture, *, turns_away: bool
+) -> Iterator[AlertCondition]:
     if found.waiting:
         figures = {"waiting": found.waiting, "active": found.active}
-        yield _room_condition(picture, found, "greenroom_queueing", figures)
+        yield _room_condition(picture, found, "greenroom_queueing", figures, whole=True)
     minutes = (
         None
         if found.wait_s is None or not math.isfinite(found.wait_s)
@@ -143,15 +164,11 @@ def _of_room(picture: Picture, found: RoomPicture) -> Iterator[AlertCondition]:
     for limit in picture.limits.get("greenroom_wait_time", ()):
         if minutes is not None and minutes > limit:
             data = {"minutes": minutes, "limit": limit}
-            yield _room_condition(picture, found, "greenroom_wait_time", data, more=f"{limit}:")
-    if found.confirms and found.room.confirm_newcomers == "auto":
-        yield _room_condition(
-            picture, found, "greenroom_newcomers_confirmed", {"active": found.active}
-        )
-    if now.turns_away:
-        yield _room_condition(picture, found, "greenroom_rejecting", {})
-    for event in found.events:
-        yield from _of_event(picture, found, event)
+            yield _room_condition(
+                picture, found, "greenroom_wait_time", data, more=f"{limit}:", whole=True
+            )
+    if turns_away:
+        yield _room_condition(picture, found, "greenroom_rejecting", {}, whole=True)
 
 
 def _of_event(picture: Picture, found: RoomPicture, event: Event) -> Iterator[AlertCondition]:
@@ -228,10 +245,18 @@ def _of_certificate(picture: Picture, found: Certificate) -> Iterator[AlertCondi
 
 
 def _room_condition(
-    picture: Picture, found: RoomPicture, type: str, data: Mapping[str, Any], *, more: str = ""
+    picture: Picture,
+    found: RoomPicture,
+    type: str,
+    data: Mapping[str, Any],
+    *,
+    more: str = "",
+    whole: bool = False,
 ) -> AlertCondition:
+    """`whole`: the same incident, whichever data center tells it."""
     room = found.room
-    incident = f"room:{picture.data_center}:{type}:{room.id}:{more}"
+    source = ALL if whole and picture.several else picture.data_center
+    incident = f"room:{source}:{type}:{room.id}:{more}"
     return AlertCondition(
         type, incident, {**_room_data(room), **data}, room.id, room.name, found.zone_id
     )

@@ -41,6 +41,28 @@ function countDown() {
 countDown();
 setInterval(countDown, 1000);
 
+const centers = document.getElementById("data-centers");
+const asOf = (it) => (it.age_s === null ? "never heard" : it.silent ? `silent for ${duration(it.age_s)}` : `${Math.round(it.age_s)} s ago`);
+
+// A row for each data center, where several share the room; the first one is this one.
+function list(found) {
+  centers.hidden = !found.length;
+  const rows = found.map((it, index) => {
+    const row = document.createElement("tr");
+    const cells = [it.name, asOf(it), ...[it.active, it.last_minute, it.waiting, it.permits_unused].map(written)];
+    for (const [place, text] of cells.entries()) {
+      const cell = document.createElement(place ? "td" : "th");
+      cell.textContent = text;
+      if (!place) cell.scope = "row";
+      if (!place && !index) cell.insertAdjacentHTML("beforeend", ' <span class="muted">(this one)</span>');
+      if (place > 1) cell.className = "amount";
+      row.append(cell);
+    }
+    return row;
+  });
+  centers.querySelector("[data-centers]").replaceChildren(...rows);
+}
+
 let shown = JSON.parse(root.dataset.frame);
 
 function show(frame) {
@@ -53,6 +75,7 @@ function show(frame) {
     element.className = frame[name] > frame[`${name}_limit`] ? "over" : frame[name] >= frame[`${name}_limit`] ? "full" : "";
     element.value = frame[`${name}_limit`] ? Math.min(100, Math.round((100 * frame[name]) / frame[`${name}_limit`])) : 0;
   }
+  list(frame.centers);
   if (frame.label !== shown.label || frame.tone !== shown.tone) {
     const badge = verdict.querySelector(".state");
     badge.className = `state state-${frame.tone}`;

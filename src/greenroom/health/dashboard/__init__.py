@@ -1,5 +1,5 @@
 """The health checks in the dashboard."""
 
-from greenroom.health.dashboard import analytics, checks
+from greenroom.health.dashboard import checks
 
-PAGES = (*analytics.PAGES, *checks.PAGES)
+PAGES = checks.PAGES

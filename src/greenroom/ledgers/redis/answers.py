@@ -8,8 +8,10 @@ from struct import Struct
 from msgspec import msgpack
 
 from greenroom.admission.estimate import AT_ONCE, exactly, random_estimate
+from greenroom.admission.ledger.held import with_others
 from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
 from greenroom.admission.messages.outlook import Outlook
+from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary
 from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.admission.queueing.line_table import table_of
 from greenroom.model.line_table import LineTable
@@ -36,6 +38,7 @@ _IN_LINE, _BORROWS, _UNTOLD, _CUT_OFF, _NEWCOMER, _CALLED, _ROOM, _SEARCHING = (
 
 _CONFIRMS: Mapping[bool | str, int] = {False: 0, True: 1, "auto": 2}
 _SKETCHES = msgpack.Decoder(WaitTable)
+_SUMMARIES = msgpack.Decoder(tuple[int, RoomSummary] | None)
 _STANDINGS = (Standing.GONE, *Standing)
 _WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
@@ -51,14 +54,17 @@ def settings_of(room: Room) -> bytes:
 
 class Reader:
     __slots__ = (
-        "_open", "_outlook", "_random", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits", "want",
+        "_open", "_outlook", "_random", "elsewhere", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits",
+        "summary", "want",
     )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
         """`on_line`: times in outcomes are on the coordinator's clock."""
         self.on_line = on_line
         self._outlook = Outlook()
-        self.forecast = 0
+        self.forecast = self.summary = 0
+        """Numbers of those that are known."""
+        self.elsewhere: Elsewhere | None = None
         self.now_ms = self.permits = self.want = 0
         """As of the latest answer: the ledger's clock, unused permits, and permits to request."""
         self.passes_left = 0
@@ -71,9 +77,10 @@ class Reader:
         self._open = room.queueing_method != "reject" and not room.queue_all
         self._outlook.expect(self._random)
 
-    def read(self, reply: bytes, forecast: bytes) -> Iterator[tuple[Outcome, bool]]:
+    def read(self, reply: bytes, forecast: bytes, summary: bytes) -> Iterator[tuple[Outcome, bool]]:
         """Each with whether requesting permits could help it."""
-        unseen = self._begin(reply, forecast)
+        unseen = self._begin(reply, forecast, summary)
+        elsewhere = self.elsewhere
         shift_ms = self.line_ahead_ms if self.on_line else 0
         for (
             standing,
@@ -101,14 +108,14 @@ class Reader:
                         position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
                     )
                 )
-                yield (
-                    Outcome(
-                        _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
-                        not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
-                        searching=bool(flags & _SEARCHING),
-                    ),
-                    bool(flags & _BORROWS),
+                outcome = Outcome(
+                    _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
+                    not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
+                    searching=bool(flags & _SEARCHING),
                 )  # fmt: skip
+                if elsewhere is not None and not flags & _UNTOLD:
+                    outcome = with_others(outcome, elsewhere, int(second), not flags & _CUT_OFF)
+                yield outcome, bool(flags & _BORROWS)
             elif standing == _OVER:
                 yield _GONE, False
             else:
@@ -123,8 +130,8 @@ class Reader:
                     False,
                 )
 
-    def line_table(self, reply: bytes, forecast: bytes) -> LineTable:
-        self._begin(reply, forecast)
+    def line_table(self, reply: bytes, forecast: bytes, summary: bytes) -> LineTable:
+        self._begin(reply, forecast, summary)
         standing, count = _TABLE.unpack_from(reply, _HEAD.size)
         rows = list(_PLACE.iter_unpack(memoryview(reply)[_HEAD.size + _TABLE.size :]))
         found = [(arrival_ms_of(int(key)), int(rank)) for key, rank, _ in rows]
@@ -137,10 +144,16 @@ class Reader:
             return self._estimate(ahead + 1, waiting, key, wait_s, standing != _CONNECTED)
 
         return table_of(
-            places, waiting, standing != _SHUT, due, self.now_ms + self.line_ahead_ms, estimate
+            places,
+            waiting,
+            standing != _SHUT,
+            due,
+            self.now_ms + self.line_ahead_ms,
+            estimate,
+            self.elsewhere,
         )
 
-    def _begin(self, reply: bytes, forecast: bytes) -> int:
+    def _begin(self, reply: bytes, forecast: bytes, summary: bytes) -> int:
         """Returns how many new visitors have not been seen again."""
         now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
             reply
@@ -157,6 +170,10 @@ class Reader:
             self._outlook.take(
                 _SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms
             )
+        if summary:
+            found = _SUMMARIES.decode(summary)
+            self.summary = found[0] if found else 0
+            self.elsewhere = Elsewhere(found[1]) if found else None
         return int(unseen)
 
     def _estimate(

@@ -183,11 +183,14 @@ class RedisLedger:
                 self.settings,
                 questions,
                 self.reader.forecast,
+                self.reader.summary,
             )
             found.append((command, lambda reply, part=part: self._answer(part, reply)))  # type: ignore[misc]
         if self._tables:
             tables, self._tables = self._tables, []
-            table = ("FCALL", self._line_table, 1, self.place, self.settings, self.reader.forecast)
+            reader = self.reader
+            known = (reader.forecast, reader.summary)
+            table = ("FCALL", self._line_table, 1, self.place, self.settings, *known)
             found.append((table, lambda reply: self._answer_tables(tables, reply)))
         return found
 

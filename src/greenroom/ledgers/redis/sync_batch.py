@@ -28,11 +28,13 @@ def report_of(reply: list[Any]) -> SyncUp:
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
-    """Numbers as a map, the forecast (empty: none), and of moves arrivals, wanted and denied."""
+    """Numbers as a map, the forecast (empty: none), of moves arrivals, wanted and denied, and the
+    summary with its number.
+    """
     values = {
         name: getattr(down, name)
         for name in down.__struct_fields__
-        if name not in ("wait_table", "moves")
+        if name not in ("wait_table", "moves", "summary")
     }
     moves, parts = down.moves, [b"", b"", b""]
     if moves:
@@ -49,6 +51,7 @@ def arguments_of(down: SyncDown) -> list[bytes]:
         msgpack.encode(values),
         msgpack.encode(down.wait_table) if down.wait_table else b"",
         *parts,
+        msgpack.encode((down.number, down.summary)) if down.summary else b"",
     ]
 
 

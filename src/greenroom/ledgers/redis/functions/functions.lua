@@ -1,5 +1,7 @@
 -- What can be called, each with the name of the room's ledger as its only key.
 
+local NIL = '\192' -- as msgpack
+
 local function heading(left)
   local want = borrows()
   return struct.pack('<dddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, want, state.forecast, state.unseen, left)
@@ -10,9 +12,15 @@ local function newer_forecast(number)
   return tonumber(number) ~= state.forecast and state.forecast > 0 and call('GET', k.forecast) or ''
 end
 
--- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half; behind a move the new id), number of the forecast known.
+-- The summary of the other data centers, unless it is the one of this number; or empty. NIL: there is none any more.
+local function newer_summary(number)
+  if tonumber(number) == state.summary then return '' end
+  return state.summary > 0 and call('GET', k.summary) or NIL
+end
+
+-- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half; behind a move the new id), numbers of the forecast and of the summary known.
 -- Answers `<dddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers, for how many permits
--- requests that cannot wait may ask), then one answer an operation; and the forecast, if another one is known.
+-- requests that cannot wait may ask), then one answer an operation; and the forecast and the summary, if others are known.
 local function handle(keys, argv)
   local room, operations = keys[1], argv[2]
   open_ledger(room, argv[1])
@@ -33,15 +41,15 @@ local function handle(keys, argv)
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
     end
   end
-  local forecast = newer_forecast(argv[3])
+  local forecast, summary = newer_forecast(argv[3]), newer_summary(argv[4])
   answers[1] = heading(passes_left)
   close_ledger(room)
-  return {table.concat(answers), forecast}
+  return {table.concat(answers), forecast, summary}
 end
 
--- ARGV: settings of a new ledger, number of the forecast known. The table of the line (admission/queueing/line_table.py): what `handle`
+-- ARGV: settings of a new ledger, numbers of the forecast and of the summary known. The table of the line (admission/queueing/line_table.py): what `handle`
 -- answers first, whether visitors are let in and how many should check in now as `<Bd`, then the key, rank and plain wait of the
--- last of those and of all candidates as `<ddd`; and the forecast, if another one is known.
+-- last of those and of all candidates as `<ddd`; and the forecast and the summary, if others are known.
 local function line_table(keys, argv)
   open_ledger(keys[1], argv[1])
   sweep_when_due()
@@ -58,9 +66,9 @@ local function line_table(keys, argv)
     rank = rank + max(1, floor(rank / TABLE_GROWTH))
   end
   if state.waiting > 0 then place(state.waiting - 1) end
-  local forecast = newer_forecast(argv[2])
+  local forecast, summary = newer_forecast(argv[2]), newer_summary(argv[3])
   close_ledger(keys[1])
-  return {table.concat(found), forecast}
+  return {table.concat(found), forecast, summary}
 end
 
 -- ARGV: settings. They count from now on; the same ones again change nothing.
@@ -140,7 +148,7 @@ local function report(keys, argv)
 end
 
 -- ARGV: settings of a new ledger, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
--- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end. Answers which time it is.
+-- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end; and the summary, as the forecast. Answers which time it is.
 local function apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
   open_ledger(room, argv[1])
@@ -155,6 +163,13 @@ local function apply(keys, argv)
     if argv[3] ~= '' then
       state.forecast = down.number
       call('SET', k.forecast, argv[3])
+    end
+    if argv[7] ~= '' then
+      state.summary = down.number
+      call('SET', k.summary, argv[7])
+    elseif down.alone then
+      state.summary = 0
+      call('UNLINK', k.summary)
     end
     if down.answers == state.borrowed and state.permits <= 0 then state.borrow_ms = now + 500 end
     dirty = true

@@ -39,11 +39,12 @@ local FIELDS = {
   'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown', -- of an older greenroom; to be removed after one release
   'told_ended_ms', 'all_ended_ms', 'closing', 'closing_until_ms',
   'unshown_slot', 'unshown_slots',
+  'summary',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 

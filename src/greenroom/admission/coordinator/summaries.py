@@ -1,0 +1,131 @@
+"""What each data center is told of the others (`messages.room_summary`). Made for all at once, and
+at most so often that the cost for the coordinator does not grow with their number.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
+from greenroom.admission.messages.room_summary import PERIOD_MS, CenterFigures, RoomSummary
+from greenroom.admission.queueing.line import GRACE_MS
+
+JOIN_MS = CALLED_REFRESH_MS * 5 // 4 + GRACE_MS
+"""A visitor who comes back in time takes the place by then."""
+EXACT_SECONDS = 128
+"""A line of arrivals in more different seconds is told in fewer steps."""
+FINER = 16
+"""One more visitor in sixteen makes a step."""
+
+Waiters = Mapping[int, int]
+"""Visitors in line by arrival second."""
+Ahead = tuple[tuple[int, int], ...]
+
+
+class Summaries:
+    def __init__(self, now_ms: int) -> None:
+        self._begun_ms = now_ms
+        self._made_ms = -1
+        self._rows: tuple[CenterFigures, ...] = ()
+        self._ahead: dict[str, Ahead] = {}
+        self._settled: list[tuple[str, int]] = []
+
+    def of(
+        self, center: DataCenter, centers: Mapping[str, DataCenter], ranked: bool, now_ms: int
+    ) -> RoomSummary | None:
+        """None: it has the newest, or a new coordinator has not heard everybody yet."""
+        known = [one for one in centers.values() if not one.retired]
+        if now_ms - self._made_ms >= PERIOD_MS * len(known) or self._made_ms < 0:
+            if now_ms - self._begun_ms < CUT_OFF_MS and any(
+                one.contact_ms is None for one in known
+            ):
+                return None
+            self._make(known, ranked, now_ms)
+        if center.summary_ms == self._made_ms:
+            return None
+        center.summary_ms, name = self._made_ms, center.name
+        others = tuple([row for row in self._rows if row.name != name])
+        settled_ms = min([at_ms for other, at_ms in self._settled if other != name], default=now_ms)
+        return RoomSummary(self._made_ms, others, self._ahead.get(name, ()), settled_ms)
+
+    def _make(self, known: Sequence[DataCenter], ranked: bool, now_ms: int) -> None:
+        self._made_ms = now_ms
+        self._rows = tuple([_figures(center, now_ms) for center in known])
+        self._ahead = (
+            ahead_elsewhere({center.name: center.seconds for center in known}) if ranked else {}
+        )
+        self._settled = [
+            (center.name, center.contact_ms - JOIN_MS)
+            for center in known
+            if center.reachable and center.contact_ms is not None
+        ]
+
+
+def _figures(center: DataCenter, now_ms: int) -> CenterFigures:
+    center.trim(now_ms)
+    lost = 0 if center.reachable else center.orphans
+    return CenterFigures(
+        center.name,
+        max(0, center.sessions) + lost,
+        center.waiting,
+        center.minute,
+        max(0, center.outstanding),
+        center.contact_ms or 0,
+        not center.reachable,
+    )
+
+
+def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
+    """For each data center. In an even second the data centers follow each other by name, in an
+    odd one the other way round.
+    """
+    total = Counter[int]()
+    for line in lines.values():
+        total.update(line)
+    seconds = sorted(total)
+    if not seconds:
+        return {}
+    marks = _marks(seconds, total)
+    names = sorted(lines)
+    everybody = _before(marks, seconds, total)
+    found: dict[str, list[tuple[int, int]]] = {}
+    own = {name: _before(marks, sorted(lines[name]), lines[name]) for name in names}
+    for index, mark in enumerate(marks):
+        same_second = 0
+        for name in names if mark % 2 == 0 else reversed(names):
+            count = everybody[index] - own[name][index] + same_second
+            _add(found.setdefault(name, []), mark, count)
+            same_second += lines[name].get(mark, 0)
+    return {name: tuple(points) for name, points in found.items()}
+
+
+def _add(points: list[tuple[int, int]], mark: int, count: int) -> None:
+    """Of a flat part only both ends are kept."""
+    if len(points) > 1 and points[-1][1] == points[-2][1] == count:
+        points.pop()
+    points.append((mark, count))
+
+
+def _before(marks: Iterable[int], seconds: Sequence[int], line: Waiters) -> list[int]:
+    """How many of the line came before each mark."""
+    found, passed, index = [], 0, 0
+    for mark in marks:
+        while index < len(seconds) and seconds[index] < mark:
+            passed += line[seconds[index]]
+            index += 1
+        found.append(passed)
+    return found
+
+
+def _marks(seconds: Sequence[int], total: Waiters) -> list[int]:
+    """Between which it is interpolated: with few seconds nothing is lost."""
+    if len(seconds) <= EXACT_SECONDS:
+        return sorted({at for second in seconds for at in (second - 1, second, second + 1)})
+    marks, passed, next_at = [], 0, 0
+    for second in seconds:
+        if passed >= next_at:
+            marks.append(second)
+            next_at = passed + 1 + passed // FINER
+        passed += total[second]
+    return [*marks, seconds[-1] + 1]

@@ -1,0 +1,93 @@
+"""What a data center learns of the others with each answer: their figures, and how many wait there
+before an arrival. No admission depends on it.
+
+A place in the whole line counts the visitors of earlier seconds, and of the same second those of
+data centers that come first in it (see `coordinator.summaries`). So places of all data centers are
+a permutation of 1 to n once the reports are in.
+"""
+
+from bisect import bisect_right
+
+import msgspec
+from msgspec import structs
+
+from greenroom.model.visit import arrival_ms_of
+
+
+class CenterFigures(msgspec.Struct, frozen=True, array_like=True):
+    """`last_minute`: admissions of 60 s. `permits` are leased and not known to be used. `heard_ms`:
+    the newest report, on the coordinator's clock; 0: none. `silent`: the figures are those of then.
+    """
+
+    name: str
+    active: int
+    waiting: int
+    last_minute: int
+    permits: int
+    heard_ms: int
+    silent: bool = False
+
+
+class RoomSummary(msgspec.Struct, frozen=True, array_like=True):
+    made_ms: int  # on the coordinator's clock
+    others: tuple[CenterFigures, ...]
+    ahead: tuple[
+        tuple[int, int], ...
+    ] = ()  # (arrival second, people elsewhere before own arrivals of that second), ascending
+    settled_ms: int = 0  # who came before then in a data center that is heard is counted in `ahead`
+
+
+PERIOD_MS = 100
+"""For each data center: a summary of 15 is made every 1.5 s, one of 300 twice a minute."""
+WINDOW_MS = 60_000
+STALE_MS = 4_000
+"""Without a newer summary all others count as silent, as for the coordinator."""
+
+
+class Elsewhere:
+    """A summary as a ledger reads it."""
+
+    __slots__ = ("_counts", "_seconds", "silent", "summary", "waiting")
+
+    def __init__(self, summary: RoomSummary) -> None:
+        self.summary = summary
+        self.waiting = sum([one.waiting for one in summary.others])
+        self.silent = any(one.silent for one in summary.others)
+        self._seconds = [second for second, _ in summary.ahead]
+        self._counts = [count for _, count in summary.ahead]
+
+    def ahead(self, key: int) -> int:
+        """How many wait elsewhere before this key. Interpolated between the known seconds."""
+        seconds, counts = self._seconds, self._counts
+        if not seconds:
+            return 0
+        second = arrival_ms_of(key) // 1000
+        index = bisect_right(seconds, second)
+        if index == 0:
+            return 0
+        before = counts[index - 1]
+        if index == len(seconds):
+            return before
+        start = seconds[index - 1]
+        return before + (counts[index] - before) * (second - start) // (seconds[index] - start)
+
+    def figures(self, line_ms: int) -> tuple[CenterFigures, ...]:
+        """As of now, on the coordinator's clock. Admissions have left their minute at the latest
+        then.
+        """
+        others = self.summary.others
+        stale = line_ms - self.summary.made_ms > STALE_MS + PERIOD_MS * (len(others) + 1)
+        return tuple(
+            [
+                structs.replace(
+                    one,
+                    silent=one.silent or stale,
+                    last_minute=one.last_minute if line_ms - one.heard_ms < WINDOW_MS else 0,
+                )
+                for one in others
+            ]
+        )
+
+    def about(self, key: int) -> bool:
+        """Whether reports are missing that may put more visitors before this key."""
+        return self.silent or arrival_ms_of(key) > self.summary.settled_ms

@@ -159,7 +159,9 @@ def main() -> None:
         room = tutorial(first, link, camera)
         state = first.context.storage_state()
         paths = {
-            item.path.strip("/"): item.path for item in NAVIGATION if item.path not in LEFT_OUT
+            item.path.strip("/").replace("/", "-"): item.path
+            for item in NAVIGATION
+            if item.path not in LEFT_OUT
         }
         paths |= {f"room{tab.path.replace('/', '-')}": f"{room}{tab.path}" for tab in ROOM_TABS}
         paths["room-analytics"] += HOUR

@@ -58,6 +58,35 @@ def test_a_check_is_made_changed_and_removed(dashboard: DashboardRig, operator: 
     assert checks(dashboard) == []
 
 
+def test_regions_and_headers_come_back_into_the_form(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    header = "Host: shop.example.com\r\nX-Two: a\r\nX-Two: b"
+    assert operator.post(NEW, **GOOD, header=header, check_regions=["WEU", "OC"]).status_code == 303
+    (check,) = checks(dashboard)
+    assert check.http_config is not None
+    assert check.http_config.header == {"Host": ("shop.example.com",), "X-Two": ("a", "b")}
+    assert check.check_regions == ("WEU", "OC")
+    shown = operator.get(f"/zones/z2/health/{check.id}/edit").text
+    assert "Host: shop.example.com\nX-Two: a\nX-Two: b</textarea>" in shown
+    assert len(re.findall(r'name="check_regions" value="\w+" checked', shown)) == 2
+    refused = operator.post(NEW, **GOOD, header="User-Agent: me", check_regions="Rome")
+    assert refused.status_code == 400
+    assert "set by the probe itself" in refused.text
+    assert "must be one of WNAM" in refused.text
+
+
+def test_a_check_is_tried_and_nothing_is_saved(dashboard: DashboardRig, operator: Visitor) -> None:
+    tried = operator.post(f"{NEW}/try", **GOOD)
+    assert tried.status_code == 200
+    assert "Nothing is saved yet" in tried.text
+    assert "Healthy</span>" in tried.text
+    assert 'value="/ready"' in tried.text
+    assert checks(dashboard) == []
+    assert operator.post(f"{NEW}/try", **{**GOOD, "port": "99999"}).status_code == 400
+    assert dashboard.person("viewer").post(f"{NEW}/try", **GOOD).status_code == 403
+
+
 def test_a_check_by_tcp_needs_a_port_alone(dashboard: DashboardRig, operator: Visitor) -> None:
     assert operator.post(NEW, **{**GOOD, "type": "TCP", "port": "5432"}).status_code == 303
     (check,) = checks(dashboard)

@@ -31,6 +31,7 @@ VALUES = {
     "event_id": "e1",
     "list_id": "l1",
     "check_id": "h1",
+    "number": "1",
     "token_id": "t1",
     "policy_id": "p1",
     "rule_id": "r1-0",

@@ -25,6 +25,7 @@ NAVIGATION = (
     NavigationItem("Waiting rooms", "Status page", "/status-page", "pages", whole=True),
     NavigationItem("Your application", "Zones", "/zones", "zones"),
     NavigationItem("Your application", "Health checks", "/health", "health"),
+    NavigationItem("Your application", "Health analytics", "/health/analytics", "analytics"),
     NavigationItem("Your application", "Notifications", "/notifications", "bell", whole=True),
     NavigationItem("Your application", "Route tester", "/explain", "explain", whole=True),
     NavigationItem("Access", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from greenroom.health.alerts import Placed
 from greenroom.health.monitor import HealthMonitor
 from greenroom.health.outcome import Nothing
+from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.roster import LOCAL
 from greenroom.health.runner import Probe, ProbeRunner
 from greenroom.model.health_check import HealthCheck
@@ -14,12 +15,17 @@ PREVIEWS_MAX = 100
 
 PREVIEW_MS = 10 * 60_000
 
+TRIES_MAX = 20
+"""At once; each ends after the timeout of its check."""
+
 
 class PreviewChecks:
     """Belongs to one event loop."""
 
     def __init__(self, probe: Probe, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
+        self._probe = probe
+        self._trying = 0
         self._made: dict[str, tuple[int, Placed]] = {}
         self.monitor = HealthMonitor(now_ms, Nothing())
         self.monitor.hear(LOCAL, "", PREVIEW_MS)
@@ -32,6 +38,16 @@ class PreviewChecks:
         self._made[check.id] = now_ms, Placed(check, zone_id)
         self._plan()
         return now_ms
+
+    async def once(self, check: HealthCheck) -> ProbeResult:
+        """One probe. Raises CannotProbe."""
+        if self._trying >= TRIES_MAX:
+            raise CannotProbe(f"{TRIES_MAX} checks are being tried at the moment")
+        self._trying += 1
+        try:
+            return await self._probe(check)
+        finally:
+            self._trying -= 1
 
     def get(self, check_id: str, zone_id: str) -> tuple[int, HealthCheck] | None:
         found = self._made.get(check_id)

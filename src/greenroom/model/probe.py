@@ -29,6 +29,27 @@ class Reason(StrEnum):
     OTHER = "Other Failure"
 
 
+REASON_WORDS = {
+    Reason.TCP_FAILED: "The server refused the connection: nothing listens on this port.",
+    Reason.HTTP_TIMEOUT: "The server took the request and did not answer in time.",
+    Reason.CODE: "The answer had another status code than expected.",
+    Reason.BODY: "The answer does not contain the expected text.",
+    Reason.TLS_UNTRUSTED: "The certificate is not trusted: expired, self-signed or incomplete.",
+    Reason.TLS_NAME: "The certificate is for another name.",
+    Reason.TLS_PROTOCOL: "The TLS handshake failed. The server needs TLS 1.2 or later.",
+    Reason.TLS_UNRECOGNIZED: "The server has no certificate for this name.",
+    Reason.NO_ROUTE: "There is no route to the server.",
+    Reason.TCP_TIMEOUT: "The server did not take the connection in time.",
+    Reason.NETWORK_UNREACHABLE: "The server's network cannot be reached.",
+    Reason.INVALID_RESPONSE: "The answer is not valid HTTP, or ended too early.",
+    Reason.UNKNOWN_HOST: "The name of the server is not known.",
+    Reason.RESET: "The server closed the connection before it had answered.",
+    Reason.CONFIGURATION: "The check cannot be run as it is configured.",
+    Reason.RESTRICTED: "The name leads to an address that must not be probed.",
+    Reason.OTHER: "The probe failed for another reason.",
+}
+
+
 TIMEOUTS = frozenset({Reason.HTTP_TIMEOUT, Reason.TCP_TIMEOUT})
 
 

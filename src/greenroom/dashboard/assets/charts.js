@@ -47,7 +47,7 @@ function plain(zone, format) {
       borderColor: colour("line"),
       textStyle: { color: colour("ink"), fontSize: 13 },
       axisPointer: { lineStyle: { color: ink } },
-      formatter: (rows) => [long.format(rows[0].axisValue), ...rows.map((row) => `${row.seriesName}: ${format(row.value[1])}`)].join("\n"),
+      formatter: (rows) => [long.format(rows[0].axisValue), ...rows.map((row) => `${row.seriesName}: ${format(row.value[2] ?? row.value[1])}`)].join("\n"),
     },
     xAxis: {
       type: "time",

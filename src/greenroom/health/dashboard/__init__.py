@@ -1,5 +1,5 @@
 """The health checks in the dashboard."""
 
-from greenroom.health.dashboard import checks
+from greenroom.health.dashboard import analytics, checks
 
-PAGES = checks.PAGES
+PAGES = (*analytics.PAGES, *checks.PAGES)

@@ -1,22 +1,25 @@
 """Health checks: which origins are well, what each check has seen, and making and changing one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from greenroom.health import checks as health_checks
+from greenroom.health import figures
 from greenroom.health import history as health_history
+from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import specs
-from greenroom.model.health_check import CONFIGS, HealthCheck, HttpCheck
+from greenroom.model.health_check import ALL_REGIONS, CONFIGS, HealthCheck, HttpCheck
+from greenroom.model.probe import REASON_WORDS, ProbeResult
 from greenroom.model.zone import Zone
 from greenroom.web.api_shapes import Json
-from greenroom.web.config_service import ConfigChange
+from greenroom.web.config_service import ConfigChange, opaque_id
 from greenroom.web.pages.forms import (
     Faults,
     FieldView,
@@ -62,6 +65,7 @@ PART_LABELS: Mapping[str, str] = {
     "method": "Method",
     "follow_redirects": "Follow redirects",
     "allow_insecure": "Accept any certificate",
+    "header": "Headers to send",
 }
 
 FIELD_HELP: Mapping[str, str] = {
@@ -70,9 +74,37 @@ FIELD_HELP: Mapping[str, str] = {
     "suspended": "It sends nothing until you take this off.",
     "allow_insecure": "Also one that has expired, or is for another name.",
     "method": "HEAD asks for the page without its content.",
+    "header": "One on each line, as Host: shop.example.com. Host also sets the name for TLS.",
 }
 
 PART_KINDS = {"port": int, "follow_redirects": bool, "allow_insecure": bool}
+
+
+REGION_WORDS: Mapping[str, str] = {
+    ALL_REGIONS: "All regions",
+    "WNAM": "Western North America",
+    "ENAM": "Eastern North America",
+    "WEU": "Western Europe",
+    "EEU": "Eastern Europe",
+    "NSAM": "Northern South America",
+    "SSAM": "Southern South America",
+    "OC": "Oceania",
+    "ME": "Middle East",
+    "NAF": "Northern Africa",
+    "SAF": "Southern Africa",
+    "IN": "India",
+    "SEAS": "Southeast Asia",
+    "NEAS": "Northeast Asia",
+}
+
+
+class TrialResult(NamedTuple):
+    """`problem`: why nothing was probed."""
+
+    problem: str
+    check: HealthCheck | None = None
+    result: ProbeResult | None = None
+    phases: Sequence[figures.ProbePhase] = ()
 
 
 class CheckRow(NamedTuple):
@@ -104,19 +136,21 @@ def table(page: PageRequest) -> Response:
 
 def show(page: PageRequest) -> Response:
     entry, states = _check(page), _view(page)
-    figures, events = None, list[Json]()
+    known, events = None, list[tuple[int, Json]]()
     if states is not None:
         begin, end = page.now_ms - DAY_MS, page.now_ms + 1
-        figures = health_history.figures(states, entry.record, begin, end)
+        known = health_history.figures(states, entry.record, begin, end)
         question = EventQuestion(begin, end, [entry.id], probes=True, limit=EVENTS_SHOWN)
-        events = [health_history.show(event) for event in states.history.events(question)]
+        events = [
+            (kept.number, health_history.show(kept.event)) for kept in states.history.log(question)
+        ]
     shown = health_checks.show(entry, states or NoStates())
     return page.render(
         "health_check.html",
         entry=entry,
         zone=page.zone,
         shown=shown,
-        figures=figures,
+        figures=known,
         events=events,
         tones=TONES,
         words=WORDS,
@@ -137,6 +171,32 @@ def create(page: PageRequest) -> Response:
 def edit(page: PageRequest) -> Response:
     entry = _check(page)
     return _form(page, _values(health_checks.show(entry, NoStates())), Faults(), entry)
+
+
+async def try_new(page: PageRequest) -> Response:
+    return await _tried(page, None)
+
+
+async def try_edited(page: PageRequest) -> Response:
+    return await _tried(page, _check(page))
+
+
+async def _tried(page: PageRequest, entry: Entry[HealthCheck] | None) -> Response:
+    """Probes once what the form says, and saves nothing."""
+    view, document = _view(page), _document(page)
+    trial = TrialResult("This process runs no health checks, so it cannot try one.")
+    try:
+        values = health_checks.checked(document)
+        check = HealthCheck(id=entry.id if entry else opaque_id(), **values)
+        if view is not None:
+            result = await view.previews.once(check)
+            trial = TrialResult("", check, result, figures.waterfall(result))
+    except Refused as refused:
+        faults = Faults(map(_beside, refused.faults))
+        return _form(page, _sent(page), faults, entry, refused.status)
+    except CannotProbe as error:
+        trial = TrialResult(f"It cannot be tried at the moment: {error}.")
+    return _form(page, _sent(page), Faults(), entry, trial=trial)
 
 
 def save(page: PageRequest) -> Response:
@@ -163,7 +223,11 @@ def _check(page: PageRequest) -> Entry[HealthCheck]:
 def _values(shown: Json) -> Json:
     part = shown.get(CONFIGS[shown["type"]][0]) or {}
     codes = part.get("expected_codes")
-    return {**shown, **part, **({"expected_codes": ", ".join(codes)} if codes else {})}
+    lines = [
+        f"{name}: {value}" for name, all_ in (part.get("header") or {}).items() for value in all_
+    ]
+    found = {**shown, **part, "header": "\n".join(lines)}
+    return {**found, **({"expected_codes": ", ".join(codes)} if codes else {})}
 
 
 def _document(page: PageRequest) -> Json:
@@ -174,6 +238,7 @@ def _document(page: PageRequest) -> Json:
             _plain(schema_field(schema, name).default), page.field(name), present=name in page.form
         )
         document[name] = value
+    document["check_regions"] = list(page.form.get("check_regions", ())) or None
     part_name, record = CONFIGS.get(str(document["type"]).upper(), CONFIGS["HTTP"])
     names = [
         name
@@ -188,10 +253,21 @@ def _document(page: PageRequest) -> Json:
         part["expected_codes"] = [
             code.strip() for code in part["expected_codes"].split(",") if code.strip()
         ]
+    if "header" in part:
+        part["header"] = _headers(page.field("header"))
     document[part_name] = {
         name: value for name, value in part.items() if value != "" or name == "expected_body"
     }
     return document
+
+
+def _headers(text: str) -> dict[str, list[str]] | None:
+    """A line without a colon is a name without a value, which is refused by name."""
+    found: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, value = line.partition(":")
+        found.setdefault(name.strip(), []).extend([value.strip()] if colon else [])
+    return found or None
 
 
 def _plain(default: object) -> type:
@@ -204,13 +280,18 @@ def _saved(
     try:
         made = page.change(plan)
     except Refused as refused:
-        document = _document(page)
-        part = document.get("http_config") or document.get("tcp_config") or {}
-        sent = {**document, **part, "expected_codes": page.field("expected_codes")}
-        return _form(page, sent, Faults(map(_beside, refused.faults)), entry, refused.status)
+        faults = Faults(map(_beside, refused.faults))
+        return _form(page, _sent(page), faults, entry, refused.status)
     return page.redirect(
         f"/zones/{page.zone.id}/health/{made['id']}", notice="saved" if entry else "created"
     )
+
+
+def _sent(page: PageRequest) -> Json:
+    document = _document(page)
+    part = document.get("http_config") or document.get("tcp_config") or {}
+    texts = {name: page.field(name) for name in ("expected_codes", "header")}
+    return {**document, **part, **texts}
 
 
 def _beside(fault: ApiFault) -> ApiFault:
@@ -227,7 +308,10 @@ def _form(
     faults: Faults,
     entry: Entry[HealthCheck] | None = None,
     status: int = 200,
+    trial: TrialResult | None = None,
 ) -> Response:
+    chosen = values.get("check_regions") or ()
+    region_problems = faults.take("check_regions")
     fields = [_field(name, values, faults) for name in LABELS]
     part = [_part_field(name, values, faults) for name in PART_LABELS]
     return page.render(
@@ -238,6 +322,11 @@ def _form(
         what=fields[:3],
         part=part,
         how=fields[3:],
+        regions=[(name, words, name in chosen) for name, words in REGION_WORDS.items()],
+        region_problems=region_problems,
+        trial=trial,
+        words=REASON_WORDS,
+        base=page.url(f"/zones/{page.zone.id}/health/{f'{entry.id}/edit' if entry else 'new'}"),
         problems=faults.general,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
     )
@@ -262,13 +351,17 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
     rule, default = specs(HttpCheck)[name], getattr(HttpCheck(), name)
     shown = ", ".join(default) if isinstance(default, tuple) else default
     kind = (
-        "select" if rule.choices else {bool: "checkbox", int: "number"}.get(type(default), "text")
+        "select"
+        if rule.choices
+        else "textarea"
+        if name == "header"
+        else {bool: "checkbox", int: "number"}.get(type(default), "text")
     )
     return FieldView(
         name=name,
         label=PART_LABELS[name],
         kind=kind,
-        value=values.get(name, shown),
+        value=values.get(name, "" if shown is None else shown),
         help=FIELD_HELP.get(name) or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
@@ -278,9 +371,11 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
 PAGES = (
     view("/health", table, filtered=True),
     view("/zones/{zone_id}/health/new", new, Role.OPERATOR),
+    action("/zones/{zone_id}/health/new/try", try_new),
     action("/zones/{zone_id}/health/new", create),
     view(CHECK_PATH, show),
     view(f"{CHECK_PATH}/edit", edit, Role.OPERATOR),
     action(f"{CHECK_PATH}/edit", save),
+    action(f"{CHECK_PATH}/edit/try", try_edited),
     action(f"{CHECK_PATH}/remove", remove),
 )

@@ -2,15 +2,37 @@
 const { chart, colour, duration, numbers, plain } = window.greenroomCharts;
 
 const root = document.getElementById("analytics");
-const { zone, language, address, compare } = root?.dataset ?? {};
+const { zone, language, address, compare, kept } = root?.dataset ?? {};
 const number = numbers(language);
-const FORMATS = { seconds: (value) => (value === null || value === undefined ? "–" : duration(value)) };
-const format = (unit) => FORMATS[unit] ?? ((value) => (value === null || value === undefined ? "–" : number.format(value)));
+const known = (write) => (value) => (value === null || value === undefined ? "–" : write(value));
+const FORMATS = {
+  seconds: known(duration),
+  percent: known((value) => `${value.toFixed(value % 1 ? 2 : 0)} %`),
+  ms: known((value) => `${value < 10 ? value.toFixed(1) : number.format(Math.round(value))} ms`),
+};
+const format = (unit) => FORMATS[unit] ?? known((value) => number.format(value));
+const AXES = { percent: { min: ({ min }) => Math.floor(Math.min(99, min)), max: 100, minInterval: 0 } };
 const LEAST = 600000;
+
+// A band is the line of its values, and on it the area up to `upper`: the third number is what the tooltip says.
+function band(one, middle) {
+  const shared = { type: "line", stack: `band ${one.label}`, showSymbol: false, itemStyle: { color: colour(one.tone) } };
+  return [
+    { ...shared, name: one.label, lineStyle: { color: colour(one.tone), width: 2 }, data: one.values.map((value, index) => [middle(index), value]) },
+    {
+      ...shared,
+      name: "p95",
+      lineStyle: { width: 0 },
+      areaStyle: { color: colour(one.tone), opacity: 0.2 },
+      data: one.upper.map((value, index) => [middle(index), value === null ? null : value - one.values[index], value]),
+    },
+  ];
+}
 
 function seriesOf(data, panel) {
   const at = (index) => data.from + index * data.step;
-  const made = panel.series.map((one) => {
+  const made = panel.series.flatMap((one) => {
+    if (one.kind === "band") return band(one, (index) => at(index) + data.step / 2);
     const bars = one.kind === "bar";
     return {
       name: one.label,
@@ -27,6 +49,7 @@ function seriesOf(data, panel) {
     };
   });
   const first = panel.series[0];
+  if (!first) return made;
   if (first.before) {
     made.push({
       name: `${first.label}, earlier`,
@@ -55,7 +78,9 @@ function seriesOf(data, panel) {
 
 function zoom(from, to) {
   const half = Math.max(0, (LEAST - (to - from)) / 2);
-  const query = new URLSearchParams({ from: String(Math.floor((from - half) / 1000)), to: String(Math.ceil((to + half) / 1000)) });
+  const query = new URLSearchParams(kept);
+  query.set("from", String(Math.floor((from - half) / 1000)));
+  query.set("to", String(Math.ceil((to + half) / 1000)));
   if (compare) query.set("compare", compare);
   location.assign(`${address}?${query}`);
 }
@@ -72,6 +97,7 @@ if (root && window.echarts) {
       return {
         ...base,
         xAxis: { ...base.xAxis, min: data.from, max: data.to },
+        yAxis: { ...base.yAxis, ...AXES[panel.unit] },
         brush: {
           toolbox: [],
           xAxisIndex: 0,

@@ -1,0 +1,330 @@
+"""Health analytics: several checks over one span of time, one of them in detail, and the log."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from greenroom.errors import StorageFailed
+from greenroom.health import figures
+from greenroom.health.figures import HealthSpan, Latency, UptimeShare
+from greenroom.health.rules.memory import EventQuestion, HealthHistory, KeptEvent
+from greenroom.health.view import HEALTH_VIEW
+from greenroom.model.configuration import Entry
+from greenroom.model.health_check import HealthCheck
+from greenroom.model.probe import REASON_WORDS, Reason
+from greenroom.web.pages.request import PageRequest
+from greenroom.web.pages.routing import view
+from greenroom.web.pages.spans import (
+    DAY_S,
+    DEFAULT_SPAN,
+    HOUR_S,
+    MOVES,
+    SPANS,
+    asked_range,
+    span_of,
+    zone_of,
+)
+from greenroom.web.refusals import not_found
+from greenroom.web.time_format import local_input
+
+ANALYTICS = "/health/analytics"
+PROBE = "/zones/{zone_id}/health/{check_id}/probes/{number}"
+
+COMPARED_MAX = 6
+TONES = ("accent", "blue", "yellow", "red", "violet", "gray")
+"""One for each compared check, and for each of the most frequent reasons."""
+TABLE_MAX = 500
+LOG_ROWS = 50
+
+STEPS = (
+    (4 * HOUR_S, "", 60),
+    (DAY_S + HOUR_S, "", 300),
+    (7 * DAY_S, "", HOUR_S),
+    (32 * DAY_S, "", 4 * HOUR_S),
+)
+HEALTH_SPANS = (*SPANS, ("31d", "31 days", 31 * DAY_S))
+LENGTHS = {name: seconds for name, _, seconds in HEALTH_SPANS}
+
+LATENCIES = {
+    "tcp_ms": ("TCP", "Time to connect."),
+    "tls_ms": ("TLS", "Time of the TLS handshake after that."),
+    "ttfb_ms": ("First byte", "From the connection to the first byte of the answer (TTFB)."),
+    "rtt_ms": ("Whole answer", "From the connection to the last byte of the body (RTT)."),
+}
+
+
+class CheckUptime(NamedTuple):
+    entry: Entry[HealthCheck]
+    zone_name: str
+    share: UptimeShare
+    chosen: bool
+    tone: str
+
+
+class LogFilter(NamedTuple):
+    status: str = ""
+    reason: str = ""
+    region: str = ""
+    changes: bool = False
+    before: tuple[int, int] | None = None
+
+    def question(self, span: HealthSpan) -> EventQuestion:
+        """Probes; with `changes` also the verdicts, which several agents come to together."""
+        healthy = {"Healthy": True, "Unhealthy": False}.get(self.status)
+        return EventQuestion(
+            span.begin_ms,
+            span.end_ms,
+            region=self.region,
+            only_changes=self.changes,
+            limit=LOG_ROWS + 1,
+            healthy=False if self.reason else healthy,
+            probes=None if self.changes else True,
+            reason=self.reason,
+            before=self.before,
+        )
+
+
+def show(page: PageRequest) -> Response:
+    running = page.part(HEALTH_VIEW)
+    checks = {
+        entry.id: entry
+        for entry in page.known.health_checks.values()
+        if page.person.sees(entry.parent)
+    }
+    if running is None or not checks:
+        return page.render("health_analytics.html", checks=checks, running=running, problem="")
+    try:
+        values = _values(page, running.history, checks)
+    except StorageFailed as failed:
+        problem = f"Health analytics cannot be read at the moment: {failed}."
+        return page.render("health_analytics.html", checks={}, running=running, problem=problem)
+    return page.render(
+        "health_analytics.html", checks=checks, running=running, problem="", **values
+    )
+
+
+def _values(
+    page: PageRequest, history: HealthHistory, checks: Mapping[str, Entry[HealthCheck]]
+) -> dict[str, Any]:
+    now_s, named = page.now_ms // 1000, page.query("span")
+    asked = asked_range(page)
+    named = "" if asked else named if named in LENGTHS else DEFAULT_SPAN
+    span = span_of(*(asked or (now_s - LENGTHS[named], now_s)), STEPS)
+    begin_ms, end_ms, step_ms = span.start_s * 1000, span.end_s * 1000, span.step_s * 1000
+    shares = figures.uptimes(history, checks, HealthSpan(begin_ms, end_ms, step_ms, hourly=True))
+    chosen = _chosen(page, checks, shares)
+    drawn = figures.span_for(history, chosen, begin_ms, end_ms, step_ms)
+    available = figures.availability(history, chosen, drawn)
+    for check_id, steps in available.items():
+        shares[check_id] = (
+            UptimeShare(*map(sum, zip(*steps.values(), strict=True))) if steps else UptimeShare()
+        )
+    failed, probes = figures.failures(history, chosen, drawn)
+    focus = page.query("of") if page.query("of") in chosen else chosen[0]
+    detail = figures.latency(history, focus, drawn)
+    filters = _filters(page)
+    found = figures.log(history, chosen, filters.question(drawn))
+    tones = dict(zip(chosen, TONES, strict=False))
+    kept = {"span": named} if named else {"from": str(span.start_s), "to": str(span.end_s)}
+    kept |= {"check": ",".join(chosen)} if page.query("check") else {}
+    kept |= {"of": focus} if page.query("of") else {}
+    return {
+        "span": drawn,
+        "named": named,
+        "spans": HEALTH_SPANS,
+        "moves": [(name, span.moved(share)) for name, share in MOVES],
+        "inputs": tuple(
+            local_input(at_s // 60 * 60_000, zone_of(page)) for at_s in (span.start_s, span.end_s)
+        ),
+        "rows": _table(page, checks, shares, tones),
+        "chosen": [checks[check_id] for check_id in chosen],
+        "tones": tones,
+        "most": COMPARED_MAX,
+        "shares": shares,
+        "available": available,
+        "failed": failed,
+        "probes": probes,
+        "reason_tones": dict(zip(failed, ("red", *TONES[:3], *TONES[4:]), strict=False)),
+        "focus": checks[focus],
+        "latencies": {
+            name: words
+            for name, words in LATENCIES.items()
+            if any(sketches[name].counts for sketches in detail.steps.values())
+        },
+        "detail": detail,
+        "waterfalls": [(one, figures.waterfall(one.medians)) for one in detail.regions],
+        "filters": filters,
+        "reasons": [str(reason) for reason in Reason],
+        "events": found[:LOG_ROWS],
+        "older": _cursor(found[LOG_ROWS - 1]) if len(found) > LOG_ROWS else "",
+        "kept": kept,
+        "link": lambda **changes: (
+            f"{page.url(ANALYTICS)}?{urlencode(_without_empty(kept | changes))}"
+        ),
+        "names": {entry.id: entry for entry in checks.values()},
+        "chart_json": json.dumps(_chart_data(drawn, available, failed, detail, checks, tones)),
+    }
+
+
+def _without_empty(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value}
+
+
+def _chosen(
+    page: PageRequest, checks: Mapping[str, Entry[HealthCheck]], shares: Mapping[str, UptimeShare]
+) -> list[str]:
+    """Those in the query, else the least available. Never empty."""
+    sent = page.request.query_params.getlist("check")[:100]
+    asked = [one for text in sent for one in text[:500].split(",") if one in checks]
+    worst = sorted(checks, key=lambda key: _urgency(checks[key], shares.get(key)))
+    return list(dict.fromkeys(asked or worst))[:COMPARED_MAX]
+
+
+def _urgency(entry: Entry[HealthCheck], share: UptimeShare | None) -> tuple[float, str]:
+    percent = share.percent if share else None
+    return (101.0 if percent is None else percent, entry.record.name)
+
+
+def _table(
+    page: PageRequest,
+    checks: Mapping[str, Entry[HealthCheck]],
+    shares: Mapping[str, UptimeShare],
+    tones: Mapping[str, str],
+) -> list[CheckUptime]:
+    rows = [
+        CheckUptime(
+            entry,
+            page.known.zones[entry.parent].record.name,
+            shares.get(key, UptimeShare()),
+            key in tones,
+            tones.get(key, ""),
+        )
+        for key, entry in checks.items()
+    ]
+    rows.sort(key=lambda row: (not row.chosen, *_urgency(row.entry, row.share)))
+    return rows[:TABLE_MAX]
+
+
+def _filters(page: PageRequest) -> LogFilter:
+    at, _, number = page.query("before").partition("-")
+    known = all(text.isascii() and text.isdigit() and len(text) < 16 for text in (at, number))
+    return LogFilter(
+        page.query("status") if page.query("status") in ("Healthy", "Unhealthy") else "",
+        page.query("reason") if page.query("reason") in list(Reason) else "",
+        page.query("region")[:10],
+        page.query("changes") == "1",
+        (int(at), int(number)) if known else None,
+    )
+
+
+def _cursor(kept: KeptEvent) -> str:
+    return f"{kept.event.at_ms}-{kept.number}"
+
+
+def _chart_data(
+    span: HealthSpan,
+    available: Mapping[str, Mapping[int, UptimeShare]],
+    failed: Mapping[str, Mapping[int, int]],
+    detail: Latency,
+    checks: Mapping[str, Entry[HealthCheck]],
+    tones: Mapping[str, str],
+) -> dict[str, Any]:
+    steps = span.steps()
+    return {
+        "step": span.step_ms,
+        "from": span.begin_ms,
+        "to": span.end_ms,
+        "marks": [],
+        "panels": {
+            "availability": {
+                "unit": "percent",
+                "series": [
+                    _series(
+                        checks[key].record.name,
+                        "line",
+                        tones[key],
+                        [share.percent if (share := found.get(at)) else None for at in steps],
+                    )
+                    for key, found in available.items()
+                ],
+            },
+            "failures": {
+                "unit": "count",
+                "series": [
+                    _series(reason, "bar", tone, [found.get(at, 0) for at in steps], stack=True)
+                    for (reason, found), tone in zip(
+                        _most(failed).items(), ("red", *TONES[:3], *TONES[4:]), strict=False
+                    )
+                ],
+            },
+            **{name: {"unit": "ms", "series": [_band(name, detail, steps)]} for name in LATENCIES},
+        },
+        "heat": {
+            "rows": [one.region for one in detail.regions],
+            "cells": [[at, region, value] for (region, at), value in sorted(detail.heat.items())],
+        },
+    }
+
+
+def _most(failed: Mapping[str, Mapping[int, int]]) -> dict[str, Mapping[int, int]]:
+    """As many reasons as there are colours; the last stands for all others."""
+    shown = dict(list(failed.items())[: len(TONES)])
+    rest = list(failed.items())[len(TONES) - 1 :]
+    if len(failed) > len(TONES):
+        shown.popitem()
+        others: dict[int, int] = {}
+        for _, steps in rest:
+            for at, number in steps.items():
+                others[at] = others.get(at, 0) + number
+        shown["Other reasons"] = others
+    return shown
+
+
+def _series(
+    label: str, kind: str, tone: str, values: Sequence[float | None], *, stack: bool = False
+) -> dict[str, Any]:
+    return {
+        "label": label,
+        "kind": kind,
+        "tone": tone,
+        "stack": stack,
+        "values": values,
+        "before": None,
+    }
+
+
+def _band(name: str, detail: Latency, steps: Iterable[int]) -> dict[str, Any]:
+    found = [
+        sketches[name] if (sketches := detail.steps.get(at)) and sketches[name].counts else None
+        for at in steps
+    ]
+    middle = [sketch.quantile(50) if sketch else None for sketch in found]
+    upper = [sketch.quantile(95) if sketch else None for sketch in found]
+    return {**_series("Median", "band", "accent", middle), "upper": upper}
+
+
+def probe(page: PageRequest) -> Response:
+    """One probe as a waterfall."""
+    entry = page.known.health_checks.get(page.path("check_id"))
+    number = page.path("number")
+    running = page.part(HEALTH_VIEW)
+    if entry is None or entry.parent != page.zone.id:
+        raise not_found("health check", page.path("check_id"))
+    known = number.isascii() and number.isdigit() and len(number) < 16
+    event = running.history.event(int(number)) if running and known else None
+    if event is None or event.check_id != entry.id:
+        raise not_found("probe", number[:40])
+    return page.render(
+        "health_probe.html",
+        entry=entry,
+        zone=page.zone,
+        event=event,
+        phases=figures.waterfall(event.result),
+        words=REASON_WORDS,
+    )
+
+
+PAGES = (view(ANALYTICS, show, filtered=True), view(PROBE, probe))

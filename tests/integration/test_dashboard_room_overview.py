@@ -4,7 +4,7 @@ folded and readable without a script.
 
 import re
 
-from config_material import room
+from config_material import HOUR_MS, event, room
 from dashboard_rig import DashboardRig
 
 from greenroom.configuration.state import RoomState
@@ -64,3 +64,23 @@ def test_a_room_of_several_data_centers_has_a_row_for_each_and_shows_their_sum(
             ["nyc", "silent for 75 seconds", "3", "2", "60", "1"],
         ], page
         assert re.search(r">102<", text), "the sum of those who wait"
+
+
+def test_what_is_ready_for_the_next_event_is_listed_with_links_and_renews(
+    dashboard: DashboardRig,
+) -> None:
+    at, visitor = "/zones/z2/rooms/shop", dashboard.person("operator")
+    dashboard.put((room("shop", host="shop.z2.example"), "z2"))
+    assert "Ready for" not in visitor.get(at).text
+    start_ms = dashboard.clock.at_ms + 33 * HOUR_MS
+    sale = event("sale", start_ms, total_active_users=1200, new_users_per_minute=900)
+    dashboard.put((sale, "shop"))
+    text = visitor.get(at, **{"HX-Request": "true"}).text
+    assert "<!doctype" not in text
+    assert "(in 33 h), 1,200 at once" in text
+    assert "Ready for sale? 1 of 5" in text
+    for path in ("/events/sale", "/page", "/dry-run?event=sale"):
+        assert f'href="{at}{path}"' in text
+    assert 'href="/notifications"' in text
+    assert "nobody is notified about this room" in text
+    assert "Ready for" not in dashboard.person("viewer").get(at).text

@@ -48,6 +48,9 @@ class DryRuns(Protocol):
 
     def find(self, run_id: str) -> DryRunState | None: ...
 
+    def done(self, room_id: str) -> bool:
+        """Whether one of the room has results here."""
+
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
         """Starts the simulation at the first call."""
 

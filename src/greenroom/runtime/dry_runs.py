@@ -63,6 +63,10 @@ class DryRunProcesses:
         with self._guard:
             return self._runs.get(run_id)
 
+    def done(self, room_id: str) -> bool:
+        with self._guard:
+            return any(one.room_id == room_id and one.results for one in self._runs.values())
+
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
         """While too many others wait it is not begun, and the next call tries again."""
         asked = json.dumps(dict(settings), sort_keys=True)

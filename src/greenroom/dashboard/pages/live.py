@@ -11,6 +11,7 @@ from greenroom.configuration.operations import in_words, lasting, operation_chan
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import FEED, UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
+from greenroom.dashboard.pages.rooms import sale_of
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.room_minutes import MINUTE_S, LiveMinute, last_hour
 from greenroom.decision.cookies import SESSION_COOKIE
@@ -40,6 +41,7 @@ def show(page: PageRequest) -> Response:
         now_ms=now_ms,
         live=live,
         frame=frame,
+        sale=sale_of(page, entry, live)[1],
         load=load,
         frame_json=msgspec.json.encode(frame).decode(),
         offered=_offered(page),

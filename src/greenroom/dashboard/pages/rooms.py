@@ -10,8 +10,9 @@ from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration import rooms
 from greenroom.configuration.dashboard.parts import room_state
 from greenroom.dashboard.pages.room_meaning import MEANS, example_of, sentences
-from greenroom.dashboard.parts import PEAKS
-from greenroom.dashboard.room_live import room_live, urgency, wait_words
+from greenroom.dashboard.parts import DRY_RUNS, PEAKS
+from greenroom.dashboard.room_live import no_estimate, room_live, urgency, wait_words
+from greenroom.dashboard.sale_words import coming_words, readiness, running_words
 from greenroom.decision.room_view import ROOM_STATES, RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
@@ -32,6 +33,7 @@ from greenroom.web.pages.forms import (
     schema_field,
     unchanged_since,
 )
+from greenroom.web.pages.rendering import Viewer, grouped
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
@@ -67,6 +69,7 @@ class RoomTableRow(NamedTuple):
     live: RoomView
     coming: Event | None = None
     """The next event, while none is on."""
+    sale: str = ""
     rules: int = 0
     """Bypass rules that are on."""
 
@@ -89,6 +92,7 @@ def table(page: PageRequest) -> Response:
         peaks=page.parts[PEAKS].of_all(
             page.part(ANALYTICS_STORE), frozenset(page.known.rooms), page.now_ms
         ),
+        no_estimate=no_estimate,
         total=len(rows),
         at=at,
         pages=pages,
@@ -113,10 +117,10 @@ def _rows(page: PageRequest, zone_id: str) -> list[RoomTableRow]:
 def _row(page: PageRequest, entry: Entry[Room]) -> RoomTableRow:
     known, now_ms = page.known, page.now_ms
     live = room_live(known, entry, room_state(page, entry.id), now_ms)
-    coming = None if live.now.event else rooms.next_event(known, entry.id, now_ms)
+    coming, sale = sale_of(page, entry, live)
     bypass = known.rules.get(entry.id)
     rules = sum(rule.enabled for rule in bypass.record.rules) if bypass else 0
-    return RoomTableRow(entry, known.zones[entry.parent].record, live, coming, rules)
+    return RoomTableRow(entry, known.zones[entry.parent].record, live, coming, sale, rules)
 
 
 def _fits(row: RoomTableRow, text: str, state: str) -> bool:
@@ -139,7 +143,9 @@ _ORDERS: Mapping[str, Any] = {
 
 
 def show(page: PageRequest) -> Response:
-    entry, live = page.room, _live(page, page.room)
+    entry = page.room
+    if page.is_fragment:
+        return page.render("room_now.html", entry=entry, **_now(page))
     shown = flat(rooms.show(page.known, entry, page.now_ms))
     state = room_state(page, entry.id)
     return page.render(
@@ -147,13 +153,53 @@ def show(page: PageRequest) -> Response:
         lost=state.requests.get("ticket_lost", 0) if state else 0,
         entry=entry,
         zone=page.zone,
-        live=live,
-        wait_words=wait_words(live),
+        **_now(page),
         said=sentences(shown),
         example=example_of(page, shown),
         shown=worded(shown),
         **_settings_by_change(shown),
     )
+
+
+def _now(page: PageRequest) -> Json:
+    """What the overview renews every few seconds."""
+    entry, row = page.room, _row(page, page.room)
+    state = room_state(page, entry.id)
+    dry_runs = page.part(DRY_RUNS)
+    steps = (
+        readiness(
+            page.known,
+            entry,
+            row.coming,
+            state.origin if state else "",
+            rehearsed=bool(dry_runs and dry_runs.done(entry.id)),
+        )
+        if row.coming and page.person.may(Role.OPERATOR)
+        else []
+    )
+    return {
+        "live": row.live,
+        "wait_words": wait_words(row.live),
+        "rules": row.rules,
+        "coming": row.coming,
+        "steps": steps,
+        "sale": row.sale,
+    }
+
+
+def sale_of(page: PageRequest, entry: Entry[Room], live: RoomView) -> tuple[Event | None, str]:
+    """The next event while none is on, and the words for either; empty: there is none."""
+    coming = rooms.next_event(page.known, entry.id, page.now_ms)
+    if coming is None and not live.now.event:
+        return None, ""
+    viewer = Viewer.of(page.request.headers, page.request.cookies)
+    if coming is None or live.now.event:
+        return None, running_words(live, page.now_ms, viewer.zone)
+
+    def number(value: float) -> str:
+        return grouped(value, viewer.language)
+
+    return coming, coming_words(coming, entry.record, page.now_ms, viewer.zone, number)
 
 
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
@@ -186,10 +232,6 @@ def _worded(name: str, value: Any) -> Any:
     if rule.unit:
         return f"{value} {rule.unit.removesuffix('s') if value == 1 else rule.unit}"
     return rule.choice_labels().get(written(value), value)
-
-
-def _live(page: PageRequest, entry: Entry[Room]) -> RoomView:
-    return room_live(page.known, entry, room_state(page, entry.id), page.now_ms)
 
 
 def new(page: PageRequest) -> Response:

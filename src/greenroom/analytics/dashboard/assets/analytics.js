@@ -16,7 +16,8 @@ const LEAST = 600000;
 
 // A band is the line of its values, and on it the area up to `upper`: the third number is what the tooltip says.
 function band(one, middle) {
-  const shared = { type: "line", stack: `band ${one.label}`, showSymbol: false, itemStyle: { color: colour(one.tone) } };
+  const few = one.values.filter((value) => value !== null).length < 3;
+  const shared = { type: "line", stack: `band ${one.label}`, showSymbol: few, itemStyle: { color: colour(one.tone) } };
   return [
     { ...shared, name: one.label, lineStyle: { color: colour(one.tone), width: 2 }, data: one.values.map((value, index) => [middle(index), value]) },
     {
@@ -34,13 +35,14 @@ function seriesOf(data, panel) {
   const made = panel.series.flatMap((one) => {
     if (one.kind === "band") return band(one, (index) => at(index) + data.step / 2);
     const bars = one.kind === "bar";
+    const few = one.values.filter((value) => value !== null).length < 3;
     return {
       name: one.label,
       type: bars ? "bar" : "line",
       stack: one.stack ? "all" : undefined,
       barCategoryGap: "12%",
       large: false,
-      showSymbol: false,
+      showSymbol: few, // a line needs two points beside each other
       step: one.kind === "limit" ? "middle" : undefined,
       connectNulls: false,
       itemStyle: { color: colour(one.tone) },

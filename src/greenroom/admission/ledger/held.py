@@ -87,7 +87,9 @@ class HeldVisitors:
         outcome = Outcome(
             WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted
         )
-        return self._in_whole_line(outcome, make_key(arrival_ms, 0), now_ms)
+        if self.elsewhere is None:
+            return outcome
+        return self._in_whole_line(self.elsewhere, outcome, make_key(arrival_ms, 0), now_ms)
 
     def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
         waiting = len(self.line.slots)
@@ -97,7 +99,10 @@ class HeldVisitors:
             else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         )
         outcome = Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
-        return self._in_whole_line(outcome, make_key(self.line_ms(now_ms), 0), now_ms)
+        if self.elsewhere is None:
+            return outcome
+        key = make_key(self.line_ms(now_ms), 0)
+        return self._in_whole_line(self.elsewhere, outcome, key, now_ms)
 
     def _hold(
         self, slot: int, rank: int, now_ms: int, random_bits: int, first: bool = False
@@ -120,13 +125,13 @@ class HeldVisitors:
         outcome = Outcome(
             WAITING, 0, 0, now_ms, refresh_ms, place, rank, waiting, estimate, self.halted, called
         )
-        return self._in_whole_line(outcome, line.keys[slot], now_ms)
-
-    def _in_whole_line(self, outcome: Outcome, key: int, now_ms: int) -> Outcome:
-        """With the visitors of other data centers; a place that is real counts them."""
-        elsewhere = self.elsewhere
-        if elsewhere is None:
+        if self.elsewhere is None:
             return outcome
+        return self._in_whole_line(self.elsewhere, outcome, line.keys[slot], now_ms)
+
+    def _in_whole_line(
+        self, elsewhere: Elsewhere, outcome: Outcome, key: int, now_ms: int
+    ) -> Outcome:
         return with_others(outcome, elsewhere, key, self.lease.connected(now_ms))
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
@@ -150,7 +155,9 @@ class HeldVisitors:
             estimate,
             self.halted,
         )
-        return self._in_whole_line(outcome, key, now_ms)
+        if self.elsewhere is None:
+            return outcome
+        return self._in_whole_line(self.elsewhere, outcome, key, now_ms)
 
     def _table(self, now_ms: int) -> LineTable:
         line, lookahead, able = self.line, self.lookahead, self._open and not self.halted
@@ -195,6 +202,7 @@ class HeldVisitors:
 
 
 def with_others(outcome: Outcome, elsewhere: Elsewhere, key: int, connected: bool) -> Outcome:
+    """As in the whole line; a place that is not real stays none."""
     more = elsewhere.ahead(key)
     return replace(
         outcome,

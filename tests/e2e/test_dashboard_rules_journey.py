@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from api_rig import ACCOUNT
 from dashboard_browser import violations
 from live_rig import LiveRig, operator, plain_origin
 from playwright.sync_api import Browser, Page, expect
@@ -66,6 +67,18 @@ def test_a_rule_is_built_read_back_put_in_order_and_tried(browser: Browser, rig:
         )
         assert order(page) == ["Office", "Status", "Robots"]
         assert violations(page) == []
+
+        lists = rig.api.ask(
+            "POST", f"/accounts/{ACCOUNT}/rules/lists", {"name": "vip", "kind": "ip"}
+        )
+        assert lists.status == 200
+        page.goto(f"{rig.path}/rules/new")
+        page.get_by_label("Field of condition 1").select_option("ip.src")
+        page.get_by_label("Comparison of condition 1").select_option("in list")
+        expect(page.get_by_label("Value of condition 1")).to_be_hidden()
+        page.get_by_label("List of condition 1").select_option("vip")
+        expect(page.locator("#expression")).to_have_value("ip.src in $vip")
+        page.goto(f"{rig.path}/rules")
 
         page.get_by_role("link", name="Office").click()  # read back into rows
         expect(page.get_by_label("Field of condition 1")).to_have_value("ip.src")

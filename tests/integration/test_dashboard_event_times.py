@@ -74,3 +74,38 @@ def test_a_time_that_was_changed_is_the_one_that_counts(dashboard: DashboardRig)
     after = dashboard.store.read().events["e5"].record
     assert after.event_end_ms == milliseconds("2040-05-01T23:00:00Z")
     assert after.event_start_ms == milliseconds("2040-05-01T10:00:30Z")
+
+
+def test_a_new_event_opens_with_tomorrow_in_the_viewers_zone(dashboard: DashboardRig) -> None:
+    visitor = dashboard.person("operator")
+    visitor.cookies["greenroom_tz"] = "Europe/Berlin"
+    form = form_of(visitor.get("/zones/z1/rooms/r1/events/new").text)
+    begins = [form[f"{name}_time"] for name in ("prequeue_start", "event_start", "event_end")]
+    assert [one[-5:] for one in begins] == ["09:30", "10:00", "12:00"]
+    assert len({one[:10] for one in begins}) == 1
+    answer = visitor.post("/zones/z1/rooms/r1/events/new", **form, name="next", step="save")
+    assert answer.status_code == 303
+
+
+def test_an_event_has_a_page_of_its_own_that_is_previewed_reviewed_and_saved(
+    dashboard: DashboardRig,
+) -> None:
+    put(dashboard, *TIMES["with seconds"])
+    visitor = dashboard.person("operator")
+    form = {**form_of(visitor.get(EVENT).text), "name": "sale"}
+    own = {"custom_page_html": "<p>Sale {{queueingMethod}}</p>\r\n"}
+    preview = "/zones/z1/rooms/r1/events/preview"
+    for moment, seen in (("before", False), ("prequeue", True), ("line", True), ("reject", True)):
+        shown = visitor.post(preview, **form, **own, moment=moment)
+        assert ("<p>Sale " in shown.text) is seen, moment
+        assert "frame-ancestors 'self'" in shown.headers["content-security-policy"]
+    assert "<p>Sale reject</p>" in visitor.post(preview, **own, moment="reject").text
+    wrong = visitor.post(preview, custom_page_html="{{#nothing}}")
+    assert (wrong.status_code, "Line 1" in wrong.text) == (400, True)
+    assert "own HTML, 31 characters" in visitor.post(EVENT, **form, **own).text
+    assert visitor.post(EVENT, **form, **own, step="save").status_code == 303
+    event = dashboard.store.read().events["e5"].record
+    assert event.custom_page_html == "<p>Sale {{queueingMethod}}</p>\n"
+    form = {**form_of(visitor.get(EVENT).text), "name": "sale"}
+    assert visitor.post(EVENT, **form, custom_page_html=" ", step="save").status_code == 303
+    assert dashboard.store.read().events["e5"].record.custom_page_html is None

@@ -371,3 +371,19 @@ def test_a_receipt_is_given_to_the_one_who_carries_a_ticket_and_to_no_one_else(
     stranger = Browser(site).visit("/", query="greenroom=receipt")
     assert isinstance(stranger, Answer)
     assert b"greenroom-receipt" not in stranger.body
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_queue_all_over_an_event_that_rejects_holds_with_a_place_and_the_rooms_page(
+    tmp_path: Path, held: bool
+) -> None:
+    closed = sale(queueing_method="reject", custom_page_html="<p>closed</p>")
+    site = shop(tmp_path, closed, queue_all=held, custom_page_html="<p>room</p>")
+    site.advance(11 * MINUTE)
+    browser = Browser(site)
+    page = browser.visit("/")
+    assert isinstance(page, Answer)
+    assert page.body == (b"<p>room</p>" if held else b"<p>closed</p>")
+    said = told(browser)["cfWaitingRoom"]
+    method = "fifo" if held else "reject"
+    assert (said["isRejectQueue"], said["queueingMethod"]) == (not held, method)

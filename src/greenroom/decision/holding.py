@@ -147,9 +147,12 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         if estimate is None and room.queueing_method == "fifo"
         else 0
     )
+    method = room.queueing_method
+    if method == "reject" and not compiled.turns_away:
+        method = "fifo"  # held with a place: by queue_all, or before the event
     held = Held(
         now_ms,
-        room.queueing_method,
+        method,
         ticket.checked_ms,
         refresh_s,
         next_try_s,

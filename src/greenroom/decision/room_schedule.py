@@ -3,6 +3,7 @@ request or clock tick after the end of a stage switches to the next one. Until i
 the old stage holds everybody, so a full disk makes a sale late, never wrong.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -163,9 +164,13 @@ def compile_room(
     pages: dict[str, Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []
     for from_ms, effective in course(room, events, now_ms):
-        html = effective.room.custom_page_html
+        shown = effective.room
+        if shown.queue_all and shown.queueing_method == "reject":
+            # everyone waits with a place: the event's page would tell them that it is closed
+            shown = dataclasses.replace(shown, custom_page_html=room.custom_page_html)
+        html = shown.custom_page_html
         if html not in pages:
-            pages[html] = compile_page(effective.room, offers is not None, moves)
+            pages[html] = compile_page(shown, offers is not None, moves)
         scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
         if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
             draw = PrequeueDraw(

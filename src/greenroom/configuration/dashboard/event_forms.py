@@ -3,9 +3,12 @@ the review.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from greenroom.configuration import events, rooms
+from greenroom.configuration.dashboard.event_page import own_html
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
 from greenroom.model.room import Room
@@ -68,7 +71,20 @@ def document_of_event(
         document[name] = name in form
     for name, (_, kind) in OVERRIDES.items():
         document[name] = _override(kind, sent(name))
+    if "custom_page_html" in form:
+        document["custom_page_html"] = own_html(form["custom_page_html"][-1]) or None
     return document
+
+
+def fresh_values(now_ms: int, zone: str) -> dict[str, Any]:
+    """Tomorrow at ten for two hours, with a pre-queue of half an hour."""
+    tomorrow = datetime.fromtimestamp(now_ms / 1000, ZoneInfo(zone)) + timedelta(days=1)
+    start = tomorrow.replace(hour=10, minute=0, second=0, microsecond=0, tzinfo=None)
+    moved = {"prequeue_start_time": -30, "event_start_time": 0, "event_end_time": 120}
+    return {
+        name: (start + timedelta(minutes=minutes)).isoformat(timespec="minutes")
+        for name, minutes in moved.items()
+    }
 
 
 def _override(kind: type, text: str) -> Any:
@@ -89,6 +105,7 @@ def shown_values(document: Mapping[str, Any], zone: str) -> dict[str, Any]:
     for name, (_, kind) in OVERRIDES.items():
         value = values.get(name)
         values[name] = "" if value is None else str(value).lower() if kind is bool else value
+    values["custom_page_html"] = values.get("custom_page_html") or ""
     return values
 
 
@@ -200,7 +217,14 @@ def review_lines(
                 own is not None,
             )
         )
-    return lines
+    own_page = document.get("custom_page_html")
+    room_page = _page_word(outside["custom_page_html"])
+    page = _page_word(own_page) if own_page else room_page
+    return [*lines, OverrideLine("Waiting page", room_page, page, bool(own_page))]
+
+
+def _page_word(html: str | None) -> str:
+    return f"own HTML, {len(html):,} characters" if html else "built-in page"
 
 
 def _word(value: Any) -> Any:

@@ -10,17 +10,19 @@ from greenroom.configuration.dashboard.event_forms import (
     TIMES,
     document_of_event,
     fields_of,
+    fresh_values,
     review_lines,
     shown_values,
     values_of,
 )
 from greenroom.configuration.dashboard.event_month import MonthEvent, day_of, event_month
+from greenroom.configuration.dashboard.event_page import MOMENTS, preview
 from greenroom.configuration.dashboard.parts import room_state
 from greenroom.configuration.state import DrawState
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
-from greenroom.model.room import Room
+from greenroom.model.room import TEMPLATE_MAX, Room
 from greenroom.web.pages.forms import Faults, flat, unchanged_since
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
@@ -155,7 +157,7 @@ def _entry(page: PageRequest) -> Entry[Event]:
 
 def new(page: PageRequest) -> Response:
     _ = page.own_room  # or it is refused
-    return _form(page, {}, Faults(), None)
+    return _form(page, fresh_values(page.now_ms, _zone(page)), Faults(), None)
 
 
 def edit(page: PageRequest) -> Response:
@@ -214,6 +216,7 @@ def _form(
     status: int = 200,
 ) -> Response:
     fields = fields_of(page.room.record, values, faults)
+    page_faults = faults.take("custom_page_html")
     return page.render(
         "event_form.html",
         status,
@@ -221,6 +224,10 @@ def _form(
         zone=page.zone,
         event=entry,
         fields=fields,
+        html=values.get("custom_page_html", ""),
+        html_faults=page_faults,
+        html_max=TEMPLATE_MAX,
+        moments=MOMENTS,
         problems=faults.general,
         revision=page.field("revision") or (str(entry.revision) if entry else ""),
     )
@@ -272,6 +279,7 @@ PAGES = (
     view(EVENTS, of_room),
     view(f"{EVENTS}/new", new, Role.OPERATOR),
     action(f"{EVENTS}/new", create),
+    action(f"{EVENTS}/preview", preview),
     view(ONE, edit, Role.OPERATOR),
     action(ONE, save),
     view(f"{ONE}/remove", ask_removal, Role.OPERATOR),

@@ -68,7 +68,11 @@ for (const chooser of document.querySelectorAll("[data-file-into]")) {
     const wrong = large || text.length > most ? `The file is too long: at most ${most} characters.` : text.includes("\ufffd") ? "The file is not text in UTF-8." : "";
     problem.textContent = wrong;
     problem.hidden = !wrong;
-    if (!wrong) document.getElementById(chooser.dataset.fileInto).value = text.replace(/^\ufeff/, "");
+    if (!wrong) {
+      const field = document.getElementById(chooser.dataset.fileInto);
+      field.value = text.replace(/^\ufeff/, "");
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }
     input.value = "";
   });
 }

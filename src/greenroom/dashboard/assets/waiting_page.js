@@ -186,5 +186,10 @@ form.addEventListener("input", (event) => {
   if (event.target.name !== "size" && event.target.name !== "starter") later();
 });
 if (window.codemirror && template) edit();
+// A file was chosen.
+template?.addEventListener("change", () => {
+  if (editor) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: template.value } });
+  else later();
+});
 form.elements.theme.value = document.documentElement.dataset.bsTheme === "dark" ? "dark" : "light";
 window.addEventListener("load", preview);

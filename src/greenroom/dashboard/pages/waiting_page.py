@@ -25,7 +25,7 @@ from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.errors import GreenroomError
 from greenroom.model.account import Role
 from greenroom.model.record import replace as with_fields
-from greenroom.model.room import Room
+from greenroom.model.room import TEMPLATE_MAX, Room
 from greenroom.pages import compile_page, template_problems
 from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_policy, still
 from greenroom.pages.variables import TEMPLATE_VARIABLES
@@ -33,13 +33,13 @@ from greenroom.web.api_schema import EXTENSION
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ConfigChange
 from greenroom.web.pages.forms import Faults, flat, unchanged_since
+from greenroom.web.pages.frames import FRAME, problems_in_frame
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 PAGE_PATH = "/zones/{zone_id}/rooms/{room_id}/page"
 START_STATE = "fifo"
-FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
 
 
 def show(page: PageRequest) -> Response:
@@ -81,17 +81,7 @@ def preview(page: PageRequest) -> Response:
     try:
         room = page.config.trial(_becoming(plan))
     except Refused as refused:
-        texts = [fault.message for fault in refused.faults]
-        answer = page.render("page_problems.html", 400, texts=texts)
-        answer.headers.update(
-            FRAME
-            | {
-                "Content-Security-Policy": (
-                    "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
-                )
-            }
-        )
-        return answer
+        return problems_in_frame(page, [fault.message for fault in refused.faults])
     return _shown(page, room, _chosen(page.field))
 
 
@@ -186,6 +176,7 @@ def _form(
         states=[(name, state.label) for name, state in SHOWN_STATES.items()],
         chosen=_chosen(page.field),
         starters=STARTERS,
+        template_max=TEMPLATE_MAX,
         variables=TEMPLATE_VARIABLES,
         revision=page.field("revision") or str(entry.revision),
     )

@@ -15,12 +15,12 @@ from greenroom.status_page.dashboard.preview import (
     STATUS,
     STATUS_PREVIEW,
     drawn,
-    problems_in_frame,
     unwritten,
 )
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import refuse_read_only
 from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.frames import problems_in_frame
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
@@ -101,7 +101,7 @@ def preview(page: PageRequest) -> Response:
         plan = status_pages.change(known.id, document) if known else status_pages.create(document)
         shown: StatusPage = page.config.trial(unwritten(plan))
     except Refused as refused:
-        return problems_in_frame(page, refused)
+        return problems_in_frame(page, [fault.message for fault in refused.faults])
     return drawn(page, shown, None)
 
 

@@ -16,12 +16,12 @@ from greenroom.status_page.dashboard.preview import (
     STATUS_PREVIEW,
     StatusDraft,
     drawn,
-    problems_in_frame,
     status_of,
     unwritten,
 )
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, FieldView, unchanged_since
+from greenroom.web.pages.frames import problems_in_frame
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
@@ -73,7 +73,7 @@ def preview_draft(page: PageRequest) -> Response:
         )
         shown = page.config.trial(unwritten(plan))
     except Refused as refused:
-        return problems_in_frame(page, refused)
+        return problems_in_frame(page, [fault.message for fault in refused.faults])
     return drawn(
         page,
         _number(page, page.field("page")),

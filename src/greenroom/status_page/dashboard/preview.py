@@ -10,11 +10,11 @@ from starlette.responses import Response
 from greenroom.errors import StorageFailed
 from greenroom.model.status_page import StatusPage
 from greenroom.status_page.incident_notes import IncidentView
+from greenroom.web.pages.frames import FRAME
 from greenroom.web.pages.request import PagePart, PageRequest
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 STATUS = "/status-page"
-FRAME = {"X-Frame-Options": "SAMEORIGIN", "Referrer-Policy": "no-referrer"}
 
 
 class StatusDraft(NamedTuple):
@@ -49,21 +49,6 @@ class StatusPreview(Protocol):
 
 STATUS_PREVIEW = PagePart[StatusPreview]("status page")
 INCIDENTS = PagePart[IncidentView]("incidents")
-
-
-def problems_in_frame(page: PageRequest, refused: Refused) -> Response:
-    answer = page.render(
-        "page_problems.html", 400, texts=[fault.message for fault in refused.faults]
-    )
-    answer.headers.update(
-        FRAME
-        | {
-            "Content-Security-Policy": (
-                "sandbox; default-src 'none'; style-src 'self'; frame-ancestors 'self'"
-            )
-        }
-    )
-    return answer
 
 
 def drawn(page: PageRequest, shown: int | StatusPage, draft: StatusDraft | None) -> Response:

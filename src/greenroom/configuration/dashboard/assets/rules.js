@@ -38,6 +38,7 @@ function begin(form) {
   rows?.addEventListener("input", (event) => {
     if (event.target.dataset.part === "field") fit(event.target.closest("[data-row]"));
     if (event.target.dataset.part === "operator") fitValue(event.target.closest("[data-row]"));
+    if (event.target.dataset.part === "list") event.target.closest("[data-row]").querySelector("[data-part=value]").value = event.target.value;
     later();
   });
 
@@ -74,9 +75,15 @@ function begin(form) {
   function fitValue(row) {
     const word = row.querySelector("[data-part=operator]").value;
     const value = row.querySelector("[data-part=value]");
-    value.hidden = word === "true" || word === "false";
-    value.placeholder = word.endsWith("in") ? "value, one per line" : word.endsWith("list") ? `list: ${form.dataset.lists || "there is none yet"}` : "value";
+    const list = row.querySelector("[data-part=list]");
+    const named = word.endsWith("list") && list.options.length > 1;
+    list.hidden = !named;
+    if (named && value.value.trim() !== list.value) value.value = list.value = [...list.options].some((one) => one.value === value.value.trim()) ? value.value.trim() : "";
+    value.hidden = named || word === "true" || word === "false";
+    value.placeholder = word.endsWith("in") ? "value, one per line" : word.endsWith("list") ? "there is no list yet" : "value";
   }
+
+  rows?.querySelectorAll("[data-row]").forEach(fitValue);
 
   // The editor
 

@@ -198,6 +198,11 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             self.keys.append(self.keys[number])
             self.twin.move(ticket_id(number), ticket_id(len(self.keys) - 1), absent)
 
+        @precondition(lambda self: self.keys and self.alone)
+        @rule(index=st.integers(0, 1 << 16), times=st.sampled_from((0, 1, 2, 10)))
+        def somebody_asks_for_more_time(self, index: int, times: int) -> None:
+            self.twin.extend(ticket_id(index % len(self.keys)), times)
+
         @precondition(lambda self: not self.alone)
         @rule(
             index=st.integers(0, 30),

@@ -162,6 +162,17 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.MOVE, target="/?greenroom=move", visitor="b"),
         Step(Decided.ACTIVE),
     ],
+    "more time": [
+        Step(
+            Decided.ADMITTED,
+            change=room_of(session_extensions=2, disable_session_renewal=True),
+        ),
+        Step(Decided.SESSION, target="/?greenroom=session", wait_ms=20_000),
+        Step(Decided.SESSION, PAGE, "POST", "/?greenroom=session"),
+        Step(Decided.SESSION, target="/?greenroom=session.js", visitor="b"),
+        Step(Decided.SESSION, PAGE, "POST", "/?greenroom=session", visitor="b"),
+        Step(Decided.ACTIVE),
+    ],
     "a calendar entry": [
         Step(
             Decided.ADMITTED,

@@ -14,6 +14,7 @@ from redis_world import TRIAL_LIBRARY
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
+from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving import move
 from greenroom.admission.messages.census import AGE_CELL_MS
@@ -21,6 +22,7 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.transfers.transfers import visit
 from greenroom.ledgers.redis.answers import (
     ARRIVE,
+    EXTEND,
     KEEP,
     LEAVE,
     MOVE,
@@ -160,6 +162,13 @@ class Twin:
         stored = self._asked(QUESTION.pack(MOVE, old, absent, 0) + new)
         self.law(pure is stored.standing, f"moved: {pure!r} and {stored}")
         return pure
+
+    def extend(self, one: bytes, times: int) -> Outcome:
+        return self._same(
+            "extend",
+            extend(self.ledgers, one, times, self.now_ms),
+            self._ask(EXTEND, one, times, 0),
+        )
 
     # -- settings, time, messages --
 

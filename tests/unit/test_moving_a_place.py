@@ -245,11 +245,11 @@ def test_the_browser_of_another_app_is_sent_to_the_visitors_own(
     assert pressed(Browser(site), html.unescape(query[1]))
 
 
-def test_programs_ask_for_the_address(site: Site) -> None:
+@pytest.mark.parametrize("more", [(), ((b"sec-fetch-dest", b"empty"),)])
+def test_programs_ask_for_the_address(site: Site, more: tuple[tuple[bytes, bytes], ...]) -> None:
+    """A native application sends none of a browser's headers."""
     old = full(site)
-    answer = json.loads(
-        text(old.visit(query="greenroom=move", headers=(*JSON, (b"sec-fetch-dest", b"empty"))))
-    )
+    answer = json.loads(text(old.visit(query="greenroom=move", headers=(*JSON, *more))))
     url = answer["greenroom"]["move"]["url"]
     assert pressed(Browser(site), url.partition("?")[2])
 

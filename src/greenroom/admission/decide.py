@@ -13,6 +13,7 @@ the ledger's to say, in one operation.
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | the visitor continues on another device, or asks for a link to do so | MOVE | a page; a POST moves the place |
 | somebody in line asks for a calendar entry | CALENDAR | a file, or back to the page |
+| how long the session lasts is asked, or for more time | SESSION | a page, JSON or a script; a POST extends the session |
 | no ticket, and a CORS preflight of a listed origin (request.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
@@ -76,6 +77,8 @@ that link. Only a POST changes anything.
 
 CALENDAR_QUERY = "greenroom=calendar"
 
+SESSION_QUERY, SESSION_SCRIPT_QUERY = "greenroom=session", "greenroom=session.js"
+
 _OWN_QUERY = "greenroom="
 
 Found = Sequence[tuple[Ticket, bytes]]
@@ -100,6 +103,7 @@ class ArrivalQuestion(IntEnum):
     PREFLIGHT = 12
     MOVE = 13
     CALENDAR = 14
+    SESSION = 15
 
 
 # The members under short names: looking them up in the class for every request costs five times as
@@ -119,6 +123,7 @@ LINE_TABLE: Final = ArrivalQuestion.LINE_TABLE
 PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
 MOVE: Final = ArrivalQuestion.MOVE
 CALENDAR: Final = ArrivalQuestion.CALENDAR
+SESSION: Final = ArrivalQuestion.SESSION
 
 
 class Receipts(Protocol):
@@ -141,6 +146,10 @@ class Covered(Protocol):
 
     @property
     def moves(self) -> bool: ...
+
+    @property
+    def extensions(self) -> int:
+        """Session durations by which a session may be extended; 0: not at all."""
 
     def ticket_crosses_sites(self, scheme: str) -> bool: ...
 
@@ -177,6 +186,8 @@ def decide(
             return MOVE, ranked or found
         if ranked and _asks_for_entry(covered, arrival):
             return CALENDAR, ranked
+        if covered.extensions and arrival.query in (SESSION_QUERY, SESSION_SCRIPT_QUERY):
+            return SESSION, ranked
     if not found:
         return decide_among(covered, arrival, now_ms, found, False)
     if len(found) == 1:  # as nearly always: there is nothing to sort

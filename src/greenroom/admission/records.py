@@ -19,6 +19,7 @@ COUNTED = 5  # time: an admission of the sliding minute whose session may be ove
 RESET = 6  # a snapshot begins
 DONE = 7  # a snapshot is whole: what stood before it is void
 BEGAN = 8  # id, time: when a session began that is simply there
+EXTENDED = 9  # id, time: the last renewal of a session before it was given more time
 
 RECORD = Struct("<B3x12sQ")
 NOBODY = bytes(TICKET_ID_BYTES)
@@ -34,6 +35,7 @@ class LedgerMemory:
     latest_ms: int = 0
     began: dict[bytes, int] = field(default_factory=dict)
     """Sessions of older journals are not in it."""
+    extended: dict[bytes, int] = field(default_factory=dict)
 
     def replay(self, records: bytes, holes: bool = False) -> None:
         """Whole snapshots only. Raises ValueError unless their length fits; unknown kinds are
@@ -44,24 +46,23 @@ class LedgerMemory:
             raise ValueError(
                 f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records"
             )
-        sessions, places, spent, window, began = (
+        sessions, places, spent, window, began, extended = (
             self.sessions,
             self.places,
             self.spent,
             self.window,
             self.began,
+            self.extended,
         )
         latest_ms = self.latest_ms
-        before: (
-            tuple[dict[bytes, int], dict[bytes, int], dict[bytes, int], list[int], dict[bytes, int]]
-            | None
-        ) = None
+        before: _Kept | None = None
         for kind, ticket_id, value in RECORD.iter_unpack(records):
             if kind == PLACE:
                 places[ticket_id] = value
             elif kind == END:
                 sessions.pop(ticket_id, None)
                 began.pop(ticket_id, None)
+                extended.pop(ticket_id, None)
                 places.pop(ticket_id, None)
                 if value:
                     spent[ticket_id] = value
@@ -76,29 +77,45 @@ class LedgerMemory:
                     began[ticket_id] = value
             elif kind == BEGAN:
                 began[ticket_id] = value
+            elif kind == EXTENDED:
+                extended[ticket_id] = value
             elif kind == RESET:
-                before = before or (sessions, places, spent, window, began)
-                sessions, places, spent, window, began = {}, {}, {}, [], {}
+                before = before or (sessions, places, spent, window, began, extended)
+                sessions, places, spent, window, began, extended = {}, {}, {}, [], {}, {}
             elif kind == DONE:
                 before = None
         self.latest_ms = latest_ms
+        found = sessions, places, spent, window, began, extended
         if before and holes:
-            sessions = {
-                ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent
-            } | sessions
-            places = {
-                ticket_id: key
-                for ticket_id, key in (before[1] | places).items()
-                if ticket_id not in sessions.keys() | spent.keys()
-            }
-            before = sessions, places, before[2] | spent, before[3] + window, before[4] | began
-        self.sessions, self.places, self.spent, self.window, self.began = before or (
-            sessions,
-            places,
-            spent,
-            window,
-            began,
-        )
+            found = _joined(before, found)
+        elif before:
+            found = before
+        self.sessions, self.places, self.spent, self.window, self.began, self.extended = found
+
+
+_Kept = tuple[
+    dict[bytes, int],
+    dict[bytes, int],
+    dict[bytes, int],
+    list[int],
+    dict[bytes, int],
+    dict[bytes, int],
+]
+
+
+def _joined(before: _Kept, after: _Kept) -> _Kept:
+    """What stood before a snapshot without an end, and what is in it."""
+    spent, sessions = after[2], after[0]
+    sessions = {
+        ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent
+    } | sessions
+    places = {
+        ticket_id: key
+        for ticket_id, key in (before[1] | after[1]).items()
+        if ticket_id not in sessions.keys() | spent.keys()
+    }
+    window = before[3] + after[3]
+    return sessions, places, before[2] | spent, window, before[4] | after[4], before[5] | after[5]
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
@@ -110,6 +127,7 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
         memory.window,
         max(memory.latest_ms, now_ms),
         memory.began,
+        memory.extended,
     )
 
 
@@ -139,6 +157,7 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
         (END, memory.spent),
         (SESSION, memory.sessions),
         (BEGAN, memory.began),
+        (EXTENDED, memory.extended),
         (PLACE, memory.places),
     ):
         for ticket_id, value in rows.items():

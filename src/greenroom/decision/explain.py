@@ -309,6 +309,7 @@ class _Covered(msgspec.Struct, frozen=True):
     draw: None = None
     passes_well_known: bool = False
     moves: bool = False
+    extensions: int = 0
     crosses_sites: bool = False
 
     def ticket_crosses_sites(self, _scheme: str) -> bool:

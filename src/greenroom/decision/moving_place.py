@@ -185,7 +185,7 @@ class MovingPlace:
             return self._moved(asked) if holder is not None else ONWARD
         arrival, room = asked.arrival, asked.room
         url = self.link(asked)
-        if prefers_json(arrival.header(b"accept")) and not shows_page(arrival):
+        if prefers_json(arrival.header(b"accept")):
             return for_scripts(
                 Answer(200, room.page.json_headers, link_json(url, asked.now_ms + CODE_MS)),
                 room.page,
@@ -255,9 +255,7 @@ class MovingPlace:
 
     def _moved(self, asked: Inquiry) -> Answer:
         arrival, page = asked.arrival, asked.room.page
-        if arrival.header(UPDATE_HEADER) is not None or (
-            prefers_json(arrival.header(b"accept")) and not shows_page(arrival)
-        ):
+        if arrival.header(UPDATE_HEADER) is not None or prefers_json(arrival.header(b"accept")):
             return for_scripts(Answer(200, page.json_headers, MOVED_JSON), page, arrival)
         if shows_page(arrival):
             return self._page(asked, moved_page)

@@ -38,6 +38,7 @@ class Decided(IntEnum):
     NOT_HERE = 17  # asked to leave or to end a session, and there was nothing to end
     MOVE = 18  # continues on another device, or asked how
     CALENDAR = 19  # was sent an entry for a calendar
+    SESSION = 20  # asked how long the session lasts, or for more time
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -57,6 +57,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     tells_newcomers: bool = True
     offers: tuple[Offer, ...] | None = None
     moves: bool = False
+    extensions: int = 0
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         return self.cookies.of(scheme).crosses_sites
@@ -157,6 +158,7 @@ def compile_room(
     passes_well_known: bool = True,
     offers: tuple[Offer, ...] | None = None,
     moves: bool = False,
+    extensions: int = 0,
 ) -> RoomSchedule:
     """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
     be had.
@@ -198,6 +200,7 @@ def compile_room(
             tells_newcomers=pages[html].custom or draw is not None or effective.event is not None,
             offers=offers,
             moves=moves,
+            extensions=extensions,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

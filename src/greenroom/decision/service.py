@@ -27,6 +27,7 @@ from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
+from greenroom.decision.more_time import MoreTime
 from greenroom.decision.moving_place import LEFT, MovingPlace
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
@@ -106,6 +107,7 @@ class DecisionService:
 
         self._moving = MovingPlace(sealer, clock.now_ms, failed, observe)
         self._calendar = CalendarLink(self._moving, failed, observe)
+        self._more_time = MoreTime(sealer, clock.now_ms, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
 
@@ -208,6 +210,7 @@ class DecisionService:
             ArrivalQuestion.LINE_TABLE: self._line_table,
             ArrivalQuestion.MOVE: self._moving.verdict,
             ArrivalQuestion.CALENDAR: self._calendar.verdict,
+            ArrivalQuestion.SESSION: self._more_time.verdict,
             ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
         }
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
+from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.moving import move, move_back
 from greenroom.admission.ledger.tally import Taken
@@ -156,6 +157,11 @@ class MemoryLedger:
             if moved is not Standing.GONE:
                 move_back(ledger, old, new)
         then(Outcome(Standing.WAITING, storage_failed=True))
+
+    def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
+        outcome = extend(self.ledger, ticket_id, times, self._now_ms())
+        self._write_log()
+        then(outcome)
 
     def configure(self, room: Room) -> None:
         now_ms = self._now_ms()

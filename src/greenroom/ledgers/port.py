@@ -71,6 +71,9 @@ class LedgerPort(Protocol):
         whether it moved is not known. `absent`: as in `admission.ledger.moving`.
         """
 
+    def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
+        """More time for a session, as in `admission.ledger.extending`. ACTIVE or GONE."""
+
     def configure(self, room: Room) -> None:
         """Applies from the next operation on; no visitor is expelled."""
 

@@ -125,6 +125,15 @@ class Room:
         False,
         form=FormSpec("limits", "Fixed session length"),
     )
+    session_extensions: int = spec(
+        "visitors inside may ask for more time (`?greenroom=session`): by how many session durations"
+        " a fixed session may become longer; 0: not offered; not with several data centers",
+        0,
+        low=0,
+        high=50,
+        extension=True,
+        form=FormSpec("more", "Extensions of a session"),
+    )
     queueing_method: str = spec(
         "queueing method",
         "fifo",

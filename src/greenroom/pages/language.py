@@ -96,6 +96,7 @@ class Language:
         self.offers: dict[str, str] = words["offers"]
         self.move: dict[str, str] = words["move"]
         self.calendar: dict[str, str] = words["calendar"]
+        self.session: dict[str, str] = words["session"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
         self._draw: dict[str, str] = words["draw"]

@@ -122,6 +122,11 @@ class Page:
     def farewell_headers(self) -> AnswerHeaders:
         return _framed(headers_of(self.brand), self._room)
 
+    def framed_by_its_site(self) -> AnswerHeaders:
+        """For a page of its own that the site may show in a frame."""
+        sites = f"'self' {self._room.frame_ancestors}".rstrip()
+        return _framed_by(headers_of(self.brand), sites)
+
     @property
     def custom(self) -> bool:
         return self._template is not None

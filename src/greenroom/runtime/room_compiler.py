@@ -226,6 +226,7 @@ class RoomCompiler:
             if name in lists
         }
         moves = places_move(config, room, events)
+        extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (
             room,
@@ -236,6 +237,7 @@ class RoomCompiler:
             well_known,
             config.offers.get(room.id),
             moves,
+            extensions,
             id(ledgers.ledger),
             id(lookups),
         )
@@ -260,6 +262,7 @@ class RoomCompiler:
             passes_well_known=settings.pass_well_known,
             offers=config.offers.get(room.id),
             moves=moves,
+            extensions=extensions,
         )
         if room.custom_page_html and not schedule.now.page.custom:
             wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))
@@ -342,8 +345,12 @@ class LazyRules:
 
 def places_move(config: Config, room: Room, events: Sequence[Event]) -> bool:
     # A draw knows its visitors by their ids, and other data centers do not hear of a move in time.
-    several = config.shared is not None and len(config.shared.data_centers) > 1
-    return room.move_places and not several and not any(map(draws_by, events))
+    return room.move_places and not over_several(config) and not any(map(draws_by, events))
+
+
+def over_several(config: Config) -> bool:
+    """Whether several data centers serve the rooms."""
+    return config.shared is not None and len(config.shared.data_centers) > 1
 
 
 def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:

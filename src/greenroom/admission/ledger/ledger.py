@@ -212,6 +212,9 @@ class Ledger(HeldVisitors):
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
         return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
 
+    def fenced(self, now_ms: int) -> bool:
+        return self.lease.fenced(now_ms)
+
     def line_table(self, now_ms: int) -> LineTable:
         """The line as everybody may see it; for rooms in order of arrival."""
         if now_ms >> CELL_BITS != self._swept:
@@ -386,6 +389,7 @@ class Ledger(HeldVisitors):
             list(self.lease.window),
             now_ms,
             sessions.begun(),
+            dict(sessions.extended),
         )
 
     # -- sync --------------------------------------------------------------------------------------

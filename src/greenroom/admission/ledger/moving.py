@@ -9,7 +9,7 @@ from typing import Protocol
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing.line import Line
-from greenroom.admission.records import BEGAN, END, PLACE, SESSION, pack
+from greenroom.admission.records import BEGAN, END, EXTENDED, PLACE, SESSION, pack
 from greenroom.model.visit import Standing
 
 
@@ -49,6 +49,8 @@ def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> 
         ledger.log.append(pack(SESSION, new, renewed_ms))
         if began_ms := sessions.began(new):
             ledger.log.append(pack(BEGAN, new, began_ms))
+        if new in sessions.extended:
+            ledger.log.append(pack(EXTENDED, new, sessions.extended[new]))
         return Standing.ACTIVE
     if sessions.spent.get(old, 0) > now_ms:
         return Standing.GONE

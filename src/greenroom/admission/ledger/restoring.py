@@ -37,6 +37,8 @@ def restore(
     for ticket_id, renewed_ms in memory.sessions.items():
         if renewed_ms + life_ms > now_ms and renewed_ms >= ended_ms:
             sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
+            if ticket_id in memory.extended:
+                sessions.extended[ticket_id] = memory.extended[ticket_id]
         else:  # written down, or a longer session duration would bring it back at the restart after this one
             ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
     closing = sum(

@@ -28,6 +28,7 @@ class Sessions:
         "_spent_wheel",
         "_wheel",
         "ended",
+        "extended",
         "inside",
         "life_ms",
         "seen",
@@ -47,6 +48,8 @@ class Sessions:
         """Unconfirmed sessions (`newcomers`): id -> when it began."""
         self.spent: dict[bytes, int] = {}
         """Id -> until when that must be remembered."""
+        self.extended: dict[bytes, int] = {}
+        """Living sessions that were given more time: id -> last renewal before that."""
         self.ended = Ages()
         self._wheel: Wheel[bytes] = Wheel()
         self._spent_wheel: Wheel[bytes] = Wheel()
@@ -72,6 +75,7 @@ class Sessions:
 
     def forget(self, ticket_id: bytes) -> None:
         del self.inside[ticket_id]
+        self.extended.pop(ticket_id, None)
         self.seen.pop(ticket_id, None)
         self.unshown.pop(ticket_id, None)
 
@@ -83,7 +87,7 @@ class Sessions:
         """A session goes on under another id, which must be unknown."""
         session = self.inside[new] = self.inside.pop(old)
         self._wheel.file((session >> BEGAN_BITS) + self.life_ms, new)
-        for known in (self.seen, self.unshown):
+        for known in (self.seen, self.unshown, self.extended):
             if old in known:
                 known[new] = known.pop(old)
 
@@ -118,6 +122,8 @@ class Sessions:
         """Returns until when its id stays spent (0: needs no memory)."""
         session = self.inside.pop(ticket_id)
         self.unshown.pop(ticket_id, None)
+        if self.extended:
+            self.extended.pop(ticket_id, None)
         began_ms, renewed_ms = session & BEGAN_MASK, session >> BEGAN_BITS
         seen_ms = self.seen.pop(ticket_id, 0)
         if began_ms:
@@ -132,6 +138,7 @@ class Sessions:
             for ticket_id, renewed_ms in self.renewals().items()
         ]
         self.inside.clear()
+        self.extended.clear()
         self.seen.clear()
         self.unshown.clear()
         return ended

@@ -18,7 +18,7 @@ from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 QUESTION = Struct("<B12sdQ")
 """Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent`: the new id."""

@@ -390,6 +390,11 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
       call('HSET', k.seen, new, seen_ms)
     end
     spend_id(old, renewed_ms)
+    local since_ms = call('ZSCORE', k.extended, old)
+    if since_ms then
+      call('ZADD', k.extended, since_ms, new)
+      call('ZREM', k.extended, old)
+    end
     return active(renewed_ms)
   end
   local due = call('ZSCORE', k.due, old)
@@ -404,6 +409,25 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
   end
   spend_id(old, now)
   return held(UNTOLD, now, 0, 0, 0, nil)
+end
+
+-- More time for a session that requests do not renew (admission/ledger/extending.py): `extended` is id -> last renewal before the first
+-- extension. Rows of sessions that are over go with the next extensions, or are older than the session of the same id.
+OPERATIONS[10] = function(id, times)
+  local found = view(id)
+  local renewed_ms, age = session_of(id)
+  if not renewed_ms or now >= renewed_ms + s.life_ms or s.renews or fenced() then return found end
+  local since_ms = tonumber(call('ZSCORE', k.extended, id) or renewed_ms)
+  if age < AGE_MOST and since_ms < renewed_ms - (age + 1) * AGE_CELL_MS then since_ms = renewed_ms end
+  local until_ms = min(now, since_ms + times * s.life_ms)
+  if until_ms <= renewed_ms then return found end
+  for _, one in ipairs(call('ZRANGE', k.extended, 0, 3)) do
+    if not session_of(one) then call('ZREM', k.extended, one) end
+  end
+  call('ZADD', k.extended, since_ms, id)
+  renew_session(id, renewed_ms, age, until_ms)
+  dirty = true
+  return active(until_ms)
 end
 
 OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)

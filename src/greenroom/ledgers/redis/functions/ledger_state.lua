@@ -44,7 +44,8 @@ local FIELDS = {
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary'}
+  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
+  'extended'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 

@@ -65,12 +65,13 @@ local function session_of(id)
   return nil, false
 end
 
-local function renew_session(id, renewed_ms, age)
+local function renew_session(id, renewed_ms, age, until_ms)
   forget_seen(id)
+  until_ms = until_ms or now
   if age ~= AGE_UNKNOWN then
-    age = min(AGE_MOST, floor(now / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
+    age = min(AGE_MOST, floor(until_ms / AGE_CELL_MS) - floor(renewed_ms / AGE_CELL_MS) + age)
   end
-  write_session(id, now, age)
+  write_session(id, until_ms, age)
 end
 
 local function begin_session(id, unshown)

@@ -90,7 +90,7 @@ def test_a_shortage_is_told_once_and_its_end_too() -> None:
         descriptors.sweep(4.0 + QUIET_S)
     assert [(log["event"], log["closed"]) for log in logs] == [
         ("descriptors_short", 1),
-        ("descriptors_suffice", 6),
+        ("file_descriptors_sufficient", 6),
     ]
 
 

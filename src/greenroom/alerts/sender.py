@@ -117,7 +117,7 @@ class NotificationSender:
         took = await asyncio.to_thread(self._outbox.take, self.holder, seen)
         self._beat_s = now_s
         if took:
-            log.info("sender_lease_taken", instead_of=seen[0] or None)
+            log.info("sender_lease_acquired", instead_of=seen[0] or None)
         return took
 
     async def _keep(self, now_s: float, *, active: bool) -> None:
@@ -135,7 +135,7 @@ class NotificationSender:
             outcome = await self._attempted(due, known)
             await self._write_down(due, outcome)
         except StorageFailed as error:
-            log.warning("notification_not_written_down", reason=str(error))  # it is sent again
+            log.warning("notification_not_recorded", reason=str(error))  # it is sent again
         finally:
             self._busy.pop(due.destination, None)
             self._wake.set()
@@ -205,4 +205,4 @@ class NotificationSender:
             try:
                 await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
             except StorageFailed as error:
-                log.warning("sender_lease_not_given_back", reason=str(error))
+                log.warning("sender_lease_not_released", reason=str(error))

@@ -182,7 +182,7 @@ class HealthService:
         self._place_own_agent()
         self._monitor.configure(self._placed)
         self.remembers.set()
-        log.info("health_checks_lead", checks=len(self._placed))
+        log.info("health_lease_acquired", checks=len(self._placed))
         loops = [
             self._runner.run(),
             self._writer.run(),
@@ -199,7 +199,7 @@ class HealthService:
             with contextlib.suppress(StorageFailed):
                 await asyncio.shield(asyncio.to_thread(self._store.lead, self._holder, 0))
             self._seen = memory
-        log.warning("health_checks_lead_lost")
+        log.warning("health_lease_lost")
 
     async def _prolong(self) -> None:
         while True:

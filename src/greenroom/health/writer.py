@@ -59,11 +59,11 @@ class HealthWriter:
             if batch:
                 self.pending.give_back(batch)
             if str(error) != self._report_failure:
-                log.error("health_memory_not_writable", reason=str(error))
+                log.error("health_store_write_failed", reason=str(error))
             self._report_failure = str(error)
         else:
             if self._report_failure:
-                log.info("health_memory_writable_again")
+                log.info("health_store_write_recovered")
             self._report_failure = ""
 
     def _hand_on(self, sink: AlertSink) -> bool:

@@ -282,5 +282,5 @@ class SharedAnalytics(NoAnalytics):
         if reason and not self._problem:
             log.error("analytics_not_sent", reason=reason)
         elif self._problem and not reason:
-            log.info("analytics_sent_again")
+            log.info("analytics_send_recovered")
         self._problem = reason

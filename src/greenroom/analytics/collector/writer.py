@@ -221,7 +221,7 @@ class Writer:
         with self._changed:
             known, self._report_failure = self._report_failure, ""
         if known:
-            log.info("analytics_written_again")
+            log.info("analytics_write_recovered")
 
     def _close(self) -> None:
         store, self._store = self._store, None

@@ -87,7 +87,7 @@ class Descriptors:
     def sweep(self, now: float) -> None:
         """Tells the end of a shortage."""
         if self._last and now >= self._last + QUIET_S:
-            log.info("descriptors_suffice", limit=self._limit, closed=self._closed)
+            log.info("file_descriptors_sufficient", limit=self._limit, closed=self._closed)
             self._closed, self._last = 0, 0.0
         if not self._last:
             self._others = 0  # learnt again from the next connection

@@ -80,8 +80,8 @@ def api() -> str:
         " of the API](api-errors.md).\n\n`GET` needs a"
         " [token](commands.md#greenroom-token-create) with the scope `read`, other calls `edit`,"
         " which includes `read`;\nother scopes are in bold. In parentheses: body → result."
-        "\nFields with a default take `null`, which unsets them; without one they are empty, 0 or false. Values that Cloudflare"
-        " writes in upper case are accepted in both.\n"
+        "\nFields with a default take `null`, which unsets them; without one they are empty, 0 or false. A field"
+        " without a type is a string. Values that Cloudflare writes in upper case are accepted in both.\n"
     ]
     operations: dict[str, list[str]] = {}
     for path, methods in found["paths"].items():
@@ -97,7 +97,7 @@ def api() -> str:
         [(row.name, row.line) for row in rows if row.read_only] for rows in forms.values()
     )
     common = "".join(shared.values())
-    parts.append(f"\n## Common fields\n\nIn every resource that names them.\n\n{common}")
+    parts.append(f"\n## Common fields\n\nRead only, in every resource that names them.\n\n{common}")
     for name, rows in forms.items():
         if name == "EventDetails":  # what the room decides is filled in
             names = {row.name for row in rows}
@@ -130,7 +130,11 @@ class FieldRow(NamedTuple):
     name: str
     help: str
     read_only: bool
-    line: str
+    facts: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        return entry(self.name, self.facts, self.help)
 
 
 def resource(name: str, rows: list[FieldRow], shared: dict[str, str]) -> str:
@@ -145,13 +149,24 @@ def resource(name: str, rows: list[FieldRow], shared: dict[str, str]) -> str:
         elif shared.get(row.name) == row.line:
             common.append(f"`{row.name}`")
         else:
-            own.append(row.line)
+            own.append(row)
     heads = [
         f"[As in a file](configuration.md#{anchor}): {', '.join(same)}." if same else "",
         f"[Common](#common-fields): {', '.join(common)}." if common else "",
     ]
-    lead = "\n\n".join(head for head in heads if head)
-    return (lead + "\n" if lead else "") + ("\n" if lead and own else "") + "".join(own)
+    parts = [f"{head}\n" for head in heads if head]
+    parts.append(together(row for row in own if not row.read_only))
+    told = together(row for row in own if row.read_only)
+    parts.append(f"Read only:\n\n{told}" if told else "")
+    return "\n".join(part for part in parts if part)
+
+
+def together(rows: Iterable[FieldRow]) -> str:
+    """One line for fields that differ by name only."""
+    names: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for row in rows:
+        names.setdefault((row.facts, row.help), []).append(row.name)
+    return "".join(entry("`, `".join(same), *of) for of, same in names.items())
 
 
 def _plain(text: str) -> str:
@@ -197,9 +212,8 @@ def rows_of(form: ApiSchema) -> list[FieldRow]:
             if initial
             else ""
         )
-        facts = (typed(schema), bounds(schema), "read only" if read_only else usual)
-        meaning = schema.get("description", "")
-        rows.append(FieldRow(name, meaning, read_only, entry(name, facts, meaning)))
+        facts = (typed(schema), bounds(schema), "" if read_only else usual)
+        rows.append(FieldRow(name, schema.get("description", ""), read_only, facts))
     return rows
 
 
@@ -207,7 +221,7 @@ def typed(schema: dict[str, Any]) -> str:
     kind = schema.get("type", "")
     kinds = kind if isinstance(kind, list) else [kind]
     shown = " or ".join(name for name in kinds if name != "null")
-    return "" if shown == "string" and ("format" in schema or "enum" in schema) else shown
+    return "" if shown == "string" or "enum" in schema else shown
 
 
 def bounds(schema: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ WEBHOOK = ApiSchema(
         ),
         computed(
             "read_only",
-            "it stands in a configuration file and is changed there",
+            "true: it comes from a configuration file and can only be changed there",
             Shown({"type": "boolean"}),
             extension=True,
         ),

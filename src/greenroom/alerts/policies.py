@@ -173,7 +173,7 @@ POLICY = ApiSchema(
         computed("modified", "when it was changed last", _TIME),
         computed(
             "read_only",
-            "it stands in a configuration file and is changed there",
+            "true: it comes from a configuration file and can only be changed there",
             Shown({"type": "boolean"}),
             extension=True,
         ),

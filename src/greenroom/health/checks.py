@@ -195,7 +195,7 @@ HEALTH_CHECK = ApiSchema.of(
         ),
         computed(
             "read_only",
-            "it stands in a configuration file and is changed there",
+            "true: it comes from a configuration file and can only be changed there",
             Shown({"type": "boolean"}),
             extension=True,
         ),

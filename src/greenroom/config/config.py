@@ -29,6 +29,7 @@ from greenroom.settings.process import (
     Health,
     Log,
     Tls,
+    Tracing,
 )
 
 ORIGINS_MAX = 1_000
@@ -110,6 +111,7 @@ class Config:
     control_tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
+    tracing: Tracing = field(default_factory=Tracing)
     health: Health = field(default_factory=Health)
     pass_keys: PassKeys | None = None
     oidc: OidcSettings | None = None

@@ -44,6 +44,7 @@ from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.page_files import read_text
 from greenroom.config.shared import read_shared
 from greenroom.config.toml_lines import KeyLines, step
+from greenroom.config.tracing import tracing_problems
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
@@ -78,7 +79,7 @@ TAKEN_AS_WRITTEN = (
 """Server keys that the configuration takes over unchanged."""
 
 CERTIFICATES = ("tls", "control_tls")
-WITH_DEFAULTS = ("analytics_retention", "limits", "log", "health")
+WITH_DEFAULTS = ("analytics_retention", "limits", "log", "tracing", "health")
 """Sections that exist although the file has none."""
 
 
@@ -207,6 +208,8 @@ class _Reading:
             self.problems,
         )
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
+        if sections["tracing"]:
+            self.problems += tracing_problems(sections["tracing"])
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
         known = server or Server()

@@ -1,5 +1,5 @@
-"""What became of one request at the gateway, for the access log: told once, when the answer is
-written or the connection is gone.
+"""What became of one request at the gateway, for the access log and traces: told once, when the
+answer is written or the connection is gone.
 """
 
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.gateway.request_span import RequestSpan
 from greenroom.model.visit import Arrival
 
 
@@ -23,6 +24,8 @@ class RequestRecord(msgspec.Struct, frozen=True):
     took_s: float
     arrival: Arrival | None = None
     verdict: Verdict | None = None
+    span: RequestSpan | None = None
+    """Where it is traced."""
 
     @property
     def handled(self) -> str:

@@ -15,9 +15,10 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.guard import OriginGuard
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver
+from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.question_heads import ReadHead
-from greenroom.gateway.wire.request_head import read_head
+from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.visit import Arrival
 from greenroom.settings.limits import Limits
 
@@ -68,6 +69,10 @@ class GatewayState:
         self.on_error = on_error
         self.on_request = on_request
         """Notified of what became of each request; nothing is measured for None."""
+        self.trace: Callable[[Arrival, Peer], RequestSpan | None] | None = None
+        """Begins the span of a request, if it is traced."""
+        self.on_span: RequestObserver | None = None
+        """Told as `on_request`, of requests with a span."""
         self.varying: tuple[Varying, ...] = ()
         self.read_head: ReadHead = read_head
         self.live_target = b""

@@ -6,7 +6,8 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Protocol, cast
 
 from greenroom.config.config import Config
 from greenroom.decision.arrival import ArrivalLimits
@@ -28,6 +29,10 @@ from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.loops import OnError, Say
 from greenroom.runtime.parts import Listeners
 from greenroom.settings.limits import Limits
+from greenroom.settings.process import Tracing
+
+if TYPE_CHECKING:
+    from greenroom.runtime.tracing import Tracer
 
 Progress = Callable[[int], None]
 
@@ -73,6 +78,7 @@ class GatewayFrontEnd:
             server_context(config.tls.cert, config.tls.key) if config.tls else None
         )
         self._access_log = _access_log(config)
+        self._tracer: Tracer | None = None
         self.gateway: Gateway = assemble.gateway(
             config,
             decision,
@@ -80,6 +86,7 @@ class GatewayFrontEnd:
             self._observe(),
             OriginGuard(listening, everywhere=everywhere),
         )
+        self._trace(config)
 
     async def start(self) -> None:
         await self.gateway.start(sockets=[self._listener], tls=self.tls)
@@ -98,6 +105,7 @@ class GatewayFrontEnd:
         if before and before is not after:
             before.close()
         assemble.rewire(config, self.gateway, self._observe())
+        self._trace(config)
 
     async def drain(self, seconds: float, progress: Progress) -> int:
         return await self.gateway.drain(seconds, progress)
@@ -107,9 +115,22 @@ class GatewayFrontEnd:
         if self._access_log:
             self._access_log.close()
             self._access_log, self.gateway.state.on_request = None, None
+        if self._tracer:
+            self._tracer.close()
+            self._tracer = self.gateway.state.trace = self.gateway.state.on_span = None
 
     def _observe(self) -> RequestObserver | None:
         return self._access_log.observe if self._access_log else None
+
+    def _trace(self, config: Config) -> None:
+        before, state = self._tracer, self.gateway.state
+        if (before.settings if before else Tracing()) == config.tracing:
+            return
+        if before:
+            before.close(wait_s=0)
+        self._tracer = _tracer(config, state.now)
+        state.trace = self._tracer.begin if self._tracer else None
+        state.on_span = self._tracer.end if self._tracer else None
 
 
 class DecideFrontEnd:
@@ -187,6 +208,14 @@ def _asking_limits(config: Config) -> Limits:
 
 def _access_log(config: Config) -> AccessLog | None:
     return AccessLog(config.log) if config.log.access != "off" else None
+
+
+def _tracer(config: Config, now_s: Callable[[], float]) -> "Tracer | None":
+    if not config.tracing.endpoint:
+        return None
+    from greenroom.runtime.tracing import Tracer
+
+    return Tracer(config.tracing, version("greenroom"), now_s)
 
 
 async def drain_all(front_ends: Sequence[FrontEnd], seconds: float, progress: Progress) -> int:

@@ -273,6 +273,22 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tracing:
+    endpoint: str = spec(
+        "base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as"
+        " http://127.0.0.1:4318; empty: no traces. Needs the wheel with `[otel]`",
+        "",
+        high=2048,
+    )
+    one_in: int = spec(
+        "one request in this many is traced, and each that a trusted proxy traces",
+        100,
+        low=1,
+        high=1_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
     region: str = spec(
@@ -373,6 +389,7 @@ SECTIONS: dict[str, type] = {
     "control_tls": Tls,
     "limits": Limits,
     "log": Log,
+    "tracing": Tracing,
     "health": Health,
     "notifications": NotificationSettings,
     "outbound": Outbound,

@@ -219,6 +219,8 @@ class VisitorConnection(VisitorStream):
         exchange.visitor, exchange.head = self, head
         if gateway.on_request is not None:
             exchange.began = gateway.now()
+        if gateway.trace is not None and (span := gateway.trace(head.arrival, self.peer)):
+            exchange.span, exchange.began = span, gateway.now()
         if head.framing.embodied:
             if 0 < self.limits.body_bytes < (head.content_length or 0):
                 return exchange.refuse(413, "the body of the request is too large")

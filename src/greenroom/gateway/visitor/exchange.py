@@ -14,6 +14,7 @@ from greenroom.decision.render import OUTAGE, origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.origin.pool import OriginConnection, OriginRequest, Pool
 from greenroom.gateway.request_record import RequestRecord
+from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.visitor.long_poll import LongPoll, hold
 from greenroom.gateway.visitor.request_body import CollectedBody, RequestBody
 from greenroom.gateway.visitor.stream import ORIGIN, VisitorStream
@@ -49,7 +50,8 @@ class Exchange(OriginRequest):
     """
 
     visitor: VisitorStream | None = None
-    began: float = 0.0  # the loop's time, where it is measured
+    began: float = 0.0  # the loop's time; 0: nobody is told of this request
+    span: RequestSpan | None = None
     verdict: Verdict | None = _UNDECIDED
     origin: OriginConnection | None = None
     answered: bool = False  # the head of the answer went out
@@ -89,6 +91,8 @@ class Exchange(OriginRequest):
         if visitor is None or self.verdict is not None:
             return
         self.verdict = verdict
+        if self.span is not None:
+            self.span.decided_at = visitor.gateway.now()
         try:
             if type(verdict) is Forward:
                 visitor.counts.forwarded += 1
@@ -107,9 +111,7 @@ class Exchange(OriginRequest):
                 visitor.counts.answered += 1
                 self.answer(verdict)
             else:
-                raise TypeError(
-                    f"a verdict is Forward, Hold or Answer, not {type(verdict).__name__}"
-                )
+                raise TypeError(f"no verdict: {type(verdict).__name__}")
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
         except Exception as error:
@@ -165,9 +167,7 @@ class Exchange(OriginRequest):
             self.visitor.expect(self.visitor.limits.origin_queue_s)
 
     def connected(self, connection: OriginConnection) -> None:
-        """A connection to the origin is open: sends the head and the body received so far in one
-        write.
-        """
+        """Sends the head and the body received so far in one write."""
         visitor, pool = self.visitor, self._pool
         if visitor is None or pool is None:
             connection.pool.give_back(connection, 0)
@@ -179,6 +179,8 @@ class Exchange(OriginRequest):
             data = outgoing_head(
                 self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies
             )
+            if self.span is not None:
+                data = self.span.told(data, visitor.gateway.now())
             if visitor.body is not None or self._collected is not None:
                 data += self._body_so_far(visitor)
             visitor.expect(
@@ -218,9 +220,7 @@ class Exchange(OriginRequest):
             self.origin.write(data)
 
     def origin_is_full(self) -> None:
-        """The origin does not keep up with the request: read no more of it until it has taken what
-        there is.
-        """
+        """Reads no more of the request until the origin has taken what there is."""
         visitor = self.visitor
         if visitor is not None:
             visitor.flow.pause(ORIGIN)
@@ -249,9 +249,7 @@ class Exchange(OriginRequest):
     # The origin, answer side
 
     def interim(self, head: AnswerHead) -> None:
-        """An answer before the answer: hints go on, 100 does not (it was given from here), nor
-        anything to HTTP/1.0.
-        """
+        """Hints go on before the answer; 100, given from here, does not, nor any to HTTP/1.0."""
         visitor = self.visitor
         if visitor is None:
             return
@@ -283,11 +281,13 @@ class Exchange(OriginRequest):
             own = b"Set-Cookie: %b\r\n" % passed if passed else b""
             data = b"".join((lines, own, framing.lines, b"\r\n", payload))
         self.answered = True
-        if visitor.gateway.on_request is not None:
+        if self.began:
             self.status, self.sent = head.status, len(payload)
+            if self.span is not None:
+                self.span.first_byte_at = visitor.gateway.now()
         if done:
             self.visitor = None
-            if visitor.gateway.on_request is not None:
+            if self.began:
                 self._record(visitor)
             visitor.request_over(keep, data)
         else:
@@ -362,9 +362,7 @@ class Exchange(OriginRequest):
         self.origin_failed(502)
 
     def origin_failed(self, status: int) -> None:
-        """No (more) answer will come from the origin: a page that keeps the place, or a cut if the
-        answer had begun.
-        """
+        """No (more) answer will come: a page that keeps the place, or a cut of what had begun."""
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -459,7 +457,7 @@ class Exchange(OriginRequest):
             self.answered = True
             data = answer_bytes(answer, head, keep, gateway.date_line)
             self.visitor = None  # as `_end`, without a call for the usual answer
-            if gateway.on_request is not None:
+            if self.began:
                 self._says(answer)
                 self._record(visitor)
             visitor.request_over(keep, data)
@@ -522,7 +520,7 @@ class Exchange(OriginRequest):
             self.refuse(503, "the session has ended; load the page to wait in line")
 
     def detach(self) -> None:
-        """Lets go of the origin: a request in the queue is withdrawn, one under way is broken off."""
+        """Lets go of the origin: withdraws a request in the queue, breaks one off under way."""
         if self._pool is not None and self.origin is None:
             self._pool.withdraw(self)
         origin, self.origin = self.origin, None
@@ -557,23 +555,26 @@ class Exchange(OriginRequest):
     ) -> None:
         """The answer is written, but for its `last` bytes."""
         self.visitor = None
-        if visitor.gateway.on_request is not None:
+        if self.began:
             self._record(visitor)
         visitor.request_over(keep, last, unread=unread)
 
     def _record(self, visitor: VisitorStream) -> None:
-        """For the access log: the request has its answer, or its visitor is gone."""
-        gateway = visitor.gateway
-        if gateway.on_request is not None:
-            arrival, took_s = self.head.arrival, gateway.now() - self.began
-            try:
-                gateway.on_request(
-                    RequestRecord(
-                        arrival.client, self.status, self.sent, took_s, arrival, self.verdict
-                    )
-                )
-            except Exception as error:  # a log that fails must not keep the answer
-                gateway.failed(error)
+        """For the access log and the trace: the request has its answer, or its visitor is gone."""
+        if not self.began:
+            return
+        gateway, arrival = visitor.gateway, self.head.arrival
+        record = RequestRecord(
+            arrival.client, self.status, self.sent, gateway.now() - self.began, arrival,
+            self.verdict, self.span,
+        )  # fmt: skip
+        try:
+            if gateway.on_request is not None:
+                gateway.on_request(record)
+            if gateway.on_span is not None and self.span is not None:
+                gateway.on_span(record)
+        except Exception as error:  # a log that fails must not keep the answer
+            gateway.failed(error)
 
     def sorry(self, status: int) -> Answer:
         """A page about an origin that fails, which keeps the visitor's place."""

@@ -1,0 +1,177 @@
+"""Traces of a real greenroom, as a collector gets them over OTLP."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.conftest import Running, StartGreenroom, eventually
+
+from greenroom.config.tracing import tracing_problems
+from greenroom.errors import Problem
+from greenroom.settings.process import Tracing
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+ROOMS = """
+origin = "{origin}"
+trusted_proxies = [{proxies}]
+[tracing]
+endpoint = "{collector}"
+one_in = {one_in}
+[[rooms]]
+name = "main"
+host = "shop.example.com"
+total_active_users = 1
+new_users_per_minute = 100
+confirm_newcomers = false
+"""
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Keeps the spans that were sent."""
+
+    spans: ClassVar[list[Any]] = []
+    resources: ClassVar[list[dict[str, str]]] = []
+
+    def do_POST(self) -> None:
+        assert self.path == "/v1/traces"
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            told = {one.key: one.value.string_value for one in group.resource.attributes}
+            self.resources.append(told)
+            for scope in group.scope_spans:
+                self.spans.extend(scope.spans)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def collector() -> Iterator[str]:
+    Collector.spans.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def attributes(span: Any) -> dict[str, str | int]:
+    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+
+
+def spans(running: Running) -> dict[str, list[Any]]:
+    """By name, after the end of greenroom, which sends what is left."""
+    assert running.stop() == 0
+    found: dict[str, list[Any]] = {}
+    for span in Collector.spans:
+        found.setdefault(span.name, []).append(span)
+    return found
+
+
+def started(
+    greenroom: StartGreenroom, origin: Any, collector: str, one_in: int = 1, proxies: str = ""
+) -> Running:
+    return greenroom.config(
+        ROOMS.format(origin=origin.url, collector=collector, one_in=one_in, proxies=proxies)
+    )
+
+
+def told_to(answer: Any, name: str) -> list[str]:
+    """Values of a header as the origin got it."""
+    return [value for key, value in json.loads(answer.text)["headers"] if key.lower() == name]
+
+
+def test_a_visitor_inside_and_one_who_waits(greenroom, origin, collector) -> None:
+    running = started(greenroom, origin, collector)
+    forged = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "a=b"}
+    inside = running.visitor().get("/page?secret=1", headers=forged)
+    assert running.visitor().get("/").waiting
+    found = spans(running)
+    served, waited = sorted(found["GET"], key=lambda span: span.start_time_unix_nano)
+    asked, decided = found["origin"], found["decision"]
+    assert len(asked) == 1
+    assert {one.parent_span_id for one in decided} == {served.span_id, waited.span_id}
+    assert asked[0].parent_span_id == served.span_id
+    assert served.parent_span_id == b""
+    assert told_to(inside, "traceparent") == [
+        f"00-{served.trace_id.hex()}-{asked[0].span_id.hex()}-01"
+    ]
+    assert served.trace_id.hex() != TRACE, "a visitor does not choose the trace"
+    assert told_to(inside, "tracestate") == []
+    assert served.start_time_unix_nano <= asked[0].start_time_unix_nano
+    assert asked[0].end_time_unix_nano <= served.end_time_unix_nano
+    assert attributes(served) == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "server.address": "shop.example.com",
+        "url.path": "/page",
+        "url.scheme": "http",
+        "greenroom.verdict": "forward",
+        "greenroom.room": attributes(waited)["greenroom.room"],
+    }
+    assert attributes(waited)["greenroom.verdict"] == "hold"
+    assert waited.status.code == 0, "waiting is no error"
+    assert Collector.resources[-1]["service.name"] == "greenroom"
+
+
+def test_a_trace_of_a_trusted_proxy_goes_on(greenroom, origin, collector) -> None:
+    running = started(greenroom, origin, collector, 1_000_000, '"127.0.0.1"')
+    visitor = running.visitor()
+    sampled = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "a=b"}
+    answer = visitor.get("/", headers=sampled)
+    ended = visitor.get("/", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
+    assert told_to(ended, "traceparent") == [f"00-{TRACE}-{PARENT}-00"]
+    for wrong in (f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", "00-x-y-01", ""):
+        visitor.get("/", headers={"traceparent": wrong})
+    found = spans(running)
+    (served,), (asked,) = found["GET"], found["origin"]
+    assert (served.trace_id.hex(), served.parent_span_id.hex()) == (TRACE, PARENT)
+    assert told_to(answer, "traceparent") == [f"00-{TRACE}-{asked.span_id.hex()}-01"]
+    assert told_to(answer, "tracestate") == ["a=b"]
+
+
+def test_a_dead_collector_delays_nobody(greenroom, origin) -> None:
+    running = started(greenroom, origin, "http://127.0.0.1:9")
+    visitor = running.visitor()
+    assert all(visitor.get("/").status == 200 for _ in range(50))
+    assert running.stop() == 0
+
+
+def test_it_is_switched_on_and_off_by_a_reload(greenroom, origin, collector) -> None:
+    running = started(greenroom, origin, "")
+    visitor = running.visitor()
+    assert told_to(visitor.get("/"), "traceparent") == []
+    text = ROOMS.format(origin=origin.url, collector=collector, one_in=1, proxies="")
+    (greenroom.folder / "greenroom.toml").write_text(text)
+    eventually(lambda: told_to(visitor.get("/"), "traceparent"), "requests are traced")
+    (greenroom.folder / "greenroom.toml").write_text(text.replace(collector, ""))
+    eventually(lambda: not told_to(visitor.get("/"), "traceparent"), "they are no longer")
+    assert spans(running)["origin"]
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "collector:4318",
+        "ftp://a",
+        "http://",
+        "http://u:p@a",
+        "http://a?b",
+        "http://a:0",
+        "http://a:x",
+    ],
+)
+def test_an_address_that_is_none_is_named(endpoint: str) -> None:
+    (problem,) = tracing_problems(Tracing(endpoint=endpoint))
+    assert isinstance(problem, Problem)
+    assert problem.pointer == "tracing.endpoint"
+    assert repr(endpoint) in str(problem)

@@ -45,7 +45,7 @@ from greenroom.decision.service import DecisionService
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.question_heads import QuestionHeads
-from greenroom.proxies.service import ProxyQuestions
+from greenroom.proxies.service import ProxyQuestions, VerdictStore
 from greenroom.proxies.spoe.connection import SpoeAgent
 from greenroom.proxies.spoe.frames import (
     HAPROXY_HELLO,
@@ -55,7 +55,6 @@ from greenroom.proxies.spoe.frames import (
     string_bytes,
 )
 from greenroom.proxies.spoe.questions import SpoeQuestions
-from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime.embedded import AppRequests
 from greenroom.runtime.entropy import Entropy
 from greenroom.settings.limits import Limits

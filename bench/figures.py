@@ -25,10 +25,8 @@ from statistics import fmean, median
 
 from greenroom.admission import Ledger
 from greenroom.model.visit import make_key
-from greenroom.simulator.checks import Watch
-from greenroom.simulator.drawing import page
-from greenroom.simulator.fairness import Fairness, fairness
-from greenroom.simulator.plots import heatmap, picture
+from greenroom.simulator.checks import Fairness, Watch, fairness
+from greenroom.simulator.plots import heatmap, page, picture
 from greenroom.simulator.report import QuartileShares, SimulationReport, report
 from greenroom.simulator.traces import TRACES, room
 from greenroom.simulator.world import ALGORITHMS, World

@@ -26,8 +26,7 @@ from playwright.sync_api import Page, expect
 from tutorial import follow, steps_of
 
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
-from greenroom.demo.browser import Browser
-from greenroom.demo.crowd import CROWD_MAX, DemoCrowd
+from greenroom.demo.crowd import CROWD_MAX, Browser, DemoCrowd
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"

@@ -23,13 +23,15 @@ from greenroom.rules import (
 from greenroom.rules.fields import ALIASES, absent
 from greenroom.rules.functions import ABSENT_FUNCTIONS
 from greenroom.rules.grammar import parse
-from greenroom.rules.kinds import (
+from greenroom.rules.syntax import (
     INTEGER,
     IP,
     STRING,
+    Logic,
+    Node,
     ValueKind,
+    show,
 )
-from greenroom.rules.syntax import Logic, Node, show
 
 SCHEMA = get_schema_info()
 LISTS = {

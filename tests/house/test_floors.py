@@ -68,7 +68,7 @@ def test_architecture_draws_the_same_floors_in_the_same_order() -> None:
         ("lookups/__init__.py", "import greenroom.outbound"),
         ("attic.py", ""),
         ("gateway/visitor/stream.py", "if TYPE_CHECKING:\n    import greenroom.gateway.server"),
-        ("ledgers/sync/batch.py", "import greenroom.ledgers.redis.link"),
+        ("ledgers/sync/batch.py", "import greenroom.ledgers.redis.connect"),
     ],
     ids=[
         "an import that goes up",

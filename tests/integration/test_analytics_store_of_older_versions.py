@@ -110,8 +110,8 @@ def test_the_next_version_adds_its_columns_to_a_store_of_the_first_and_keeps_its
     assert done.returncode == 0, done.stderr[-2_000:]
     if engine == "duckdb":
         from greenroom.analytics.store.duck import DuckEngine
+        from greenroom.analytics.store.engine import VERSION
         from greenroom.analytics.store.keeper import Keeper
-        from greenroom.analytics.store.tables import VERSION
         from greenroom.errors import StorageFailed
 
         with pytest.raises(StorageFailed, match=rf"newer greenroom \(version {VERSION + 1}"):
@@ -160,8 +160,8 @@ def first_version(engine: str, folder: Path) -> Any:
 def upgrade(engine: str, folder: Path) -> None:
     """The scenario, in a process of the next version."""
     become_the_next_version()
+    from greenroom.analytics.store.engine import VERSION
     from greenroom.analytics.store.keeper import Keeper
-    from greenroom.analytics.store.tables import VERSION
 
     store = first_version(engine, folder)
     assert [name for (name,) in store.select("SELECT name FROM facts WHERE value = 1")] == [

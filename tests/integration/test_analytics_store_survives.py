@@ -24,8 +24,8 @@ from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import Part, Rollup
 from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.engine import VERSION
 from greenroom.analytics.store.keeper import Keeper
-from greenroom.analytics.store.tables import VERSION
 from greenroom.errors import StorageFailed
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]

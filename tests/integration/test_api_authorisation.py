@@ -10,8 +10,7 @@ from api_in_process import ApiInProcess, api_in
 
 from greenroom.api.management import ROUTES, api_document
 from greenroom.configuration.store import SqlStore
-from greenroom.model.session import FAILED
-from greenroom.model.token import SCOPES
+from greenroom.model.account import FAILED, SCOPES
 from greenroom.model.zone import ACCOUNT_ID
 from greenroom.web.authenticator import (
     FAILURES_MAX,

@@ -11,8 +11,7 @@ import pytest
 from api_rig import Api, create_token
 
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.hop import GREENROOMS_MAX, MARK

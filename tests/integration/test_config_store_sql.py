@@ -388,7 +388,7 @@ def test_rules_are_kept_in_their_order(url: str) -> None:
 OTHER_PROCESS = """
 import sys
 from greenroom.model.change import Put
-from greenroom.model.token import Token
+from greenroom.model.account import Token
 from greenroom.configuration.store import SqlStore
 store = SqlStore(sys.argv[1])
 token = Token(id=sys.argv[2], name=sys.argv[2], scopes=("read",), zone_ids=(), secret_sha256="a" * 64)

@@ -17,11 +17,10 @@ from greenroom.dashboard.app import CSP, HEADERS
 from greenroom.dashboard.assets import GZIP_LEAST
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
 from greenroom.dashboard.routes import ROUTES
-from greenroom.model.account import ROLES, Role
+from greenroom.model.account import ROLES, Role, Token, secret_hash
 from greenroom.model.event import Event
 from greenroom.model.room import Room
 from greenroom.model.rule import RuleList
-from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
 from greenroom.web.pages.routing import PageRoute, RouteReach
 

@@ -10,11 +10,11 @@ from dashboard_rig import DashboardRig
 from greenroom.configuration.dashboard.parts import EXPLAINS
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher, OriginLastMinute
-from greenroom.decision.dry_run import dry_run
 from greenroom.decision.explain import Explanation, RoomDefinition, explain
 from greenroom.model.rule import RuleList
 from greenroom.request.canonical import Refusal
 from greenroom.rules import NOTHING_KNOWN, compile_lists
+from greenroom.runtime.explain import dry_run
 
 SECRET = "s3cr3t-of-zone-two"
 TRY = "/zones/z1/rooms/r5/rules/try"

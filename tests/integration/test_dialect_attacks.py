@@ -14,7 +14,7 @@ from visitors import Site
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import forwarded_as_sent
-from greenroom.proxies.verdict_store import KEPT_MAX, KEPT_S
+from greenroom.proxies.service import KEPT_MAX, KEPT_S
 from greenroom.request.canonical import Refusal
 
 HOST = (b"Host", b"shop.example")

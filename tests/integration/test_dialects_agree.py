@@ -9,7 +9,7 @@ from front_end_stories import STORIES, origin, play_both
 from proxy_questions import SPEAKING, Asking, AskingProxy
 
 from greenroom.decision.service import DecisionService
-from greenroom.proxies.table import DIALECTS
+from greenroom.proxies.dialect import DIALECTS
 
 REFUSED_HERE = {"a session that the origin ends"}
 """Stories that another proxy cannot play: it does not read the commands of the origin."""

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 from admission_world import small_room
 from structlog.testing import capture_logs
 
-from greenroom.ledgers.frames import FRAME_HEAD, HEADER_SIZE
+from greenroom.ledgers.journal import FRAME_HEAD, HEADER_SIZE
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.runtime.clock import MonotonicClock

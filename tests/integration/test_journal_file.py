@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from greenroom.errors import StorageFailed
-from greenroom.ledgers.frames import (
+from greenroom.ledgers.journal import (
+    CORRUPT_COPIES_MAX,
     HEADER_SIZE,
     MAGIC,
     PAYLOAD_MAX,
+    FileJournal,
     header,
 )
-from greenroom.ledgers.journal import CORRUPT_COPIES_MAX, FileJournal
 
 
 def contents(path: Path) -> list[bytes]:

@@ -10,10 +10,9 @@ import pytest
 from redis_world import RedisServer
 
 from greenroom.ledgers.coordination import TERM_MS, LeaseTerm
-from greenroom.ledgers.redis import leader_lease as module
-from greenroom.ledgers.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
-from greenroom.ledgers.redis.link import Link
-from greenroom.ledgers.redis.sync_lock import RedisSyncLock
+from greenroom.ledgers.redis import leases as module
+from greenroom.ledgers.redis.connect import Link
+from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease, RedisSyncLock
 
 LONG_MS = 30_000
 Story = Callable[[RedisLeaderLease], Awaitable[None]]

@@ -14,7 +14,7 @@ from config_material import zone
 from ports import free_port
 from starlette.responses import PlainTextResponse
 
-from greenroom.alerts.settings import Sending
+from greenroom.alerts.mail import Sending
 from greenroom.config.load import load_config
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard.parts import FETCH_LOGO

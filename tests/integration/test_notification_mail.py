@@ -17,7 +17,7 @@ from store_with_outbox import StoreWithOutbox
 from greenroom.alerts.delivery import Delivery, DeliveryOutcome
 from greenroom.alerts.mail import MailServer
 from greenroom.alerts.rules.outbox import Due
-from greenroom.config.notification_entries import mail_notes
+from greenroom.config.alert_entries import mail_notes
 from greenroom.configuration.store import default_url
 from greenroom.outbound import Guard
 

@@ -23,8 +23,8 @@ from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets, exchange_
 from greenroom.model.account import Account
 from greenroom.model.change import Put
 from greenroom.model.configuration import KIND_OF, SEALED_KINDS, Configuration
+from greenroom.model.fields import is_sealed, key_of_sealed
 from greenroom.model.notification import PagerdutyService, Webhook
-from greenroom.model.sealed import is_sealed, key_of_sealed
 from greenroom.outbound import Guard
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.local_config import config_service_beside

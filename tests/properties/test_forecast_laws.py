@@ -14,7 +14,6 @@ from forecast_rooms import Past, outlook_on, quantiles, report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.fluid import (
     STEPS_MAX,
     WINDOW_STEPS,
@@ -22,7 +21,7 @@ from greenroom.admission.forecast.fluid import (
     ends_of_the_living,
 )
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
-from greenroom.admission.forecast.lottery import LotteryForecast, hazards
+from greenroom.admission.forecast.lottery import LotteryForecast, drifted, hazards
 from greenroom.admission.ledger.waits import not_before
 from greenroom.admission.messages.outlook import STALE_MS, Outlook
 from greenroom.admission.messages.wait_table import (

@@ -21,7 +21,7 @@ from graphql_rig import ROOM, ZONE, GraphqlRig, graphql_in
 
 from greenroom.analytics.graphql.datasets import DATASETS
 from greenroom.analytics.graphql.endpoint import CALLS_MS
-from greenroom.analytics.graphql.schema import sdl
+from greenroom.analytics.graphql.resolve import sdl
 
 SLOWEST_S = 2.0
 """An answer that took longer is asked for twice more before it counts: another program may have had

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.errors import StorageFailed
-from greenroom.ledgers import frames
-from greenroom.ledgers.frames import (
+from greenroom.ledgers import journal as journal_module
+from greenroom.ledgers.journal import (
     FRAME_HEAD,
     HEADER_SIZE,
     PAYLOAD_MAX,
+    FileJournal,
     header,
 )
-from greenroom.ledgers.journal import FileJournal
 
 payloads = st.lists(
     st.binary(min_size=1, max_size=60) | st.integers(1, 3).map(lambda n: bytes(n * 20)),
@@ -205,7 +205,7 @@ def test_big_frames_are_found_behind_damage_that_hides_their_neighbours_length(
 
 
 def test_a_damaged_payload_needs_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "RESYNC_BYTES_MAX", 0)
+    monkeypatch.setattr(journal_module, "RESYNC_BYTES_MAX", 0)
     journal = FileJournal(tmp_path / "journal")
     for text in (b"first", b"hit", b"last"):
         journal.append(text)
@@ -220,7 +220,7 @@ def test_the_search_behind_damage_ends_however_the_bytes_look(
     """Bytes that look like a length everywhere: the work is bounded, the rest is given up, nothing
     wrong comes out.
     """
-    monkeypatch.setattr(frames, "RESYNC_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(journal_module, "RESYNC_BYTES_MAX", 1 << 20)
     journal = FileJournal(tmp_path / "journal")
     journal.append(b"first")
     journal.append(b"hit")

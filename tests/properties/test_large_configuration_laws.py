@@ -18,9 +18,8 @@ from greenroom.configuration.rooms import ROOMS_MAX
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.configuration.zones import ZONES_MAX
 from greenroom.errors import Problem
-from greenroom.model.change import Change, Put, Remove, applied, carry_out
+from greenroom.model.change import Change, Draft, Put, Remove, applied, carry_out
 from greenroom.model.configuration import KINDS, Configuration
-from greenroom.model.draft import Draft
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.transfer.export_import import make_true
 from greenroom.web.config_service import ChangeContext, ConfigService

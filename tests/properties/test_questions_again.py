@@ -16,9 +16,8 @@ from greenroom.gateway.wire.question_heads import QuestionHeads
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
-from greenroom.proxies.askers import Asker
-from greenroom.proxies.service import ProxyQuestions
-from greenroom.proxies.verdict_store import VerdictStore
+from greenroom.proxies.dialect import Asker
+from greenroom.proxies.service import ProxyQuestions, VerdictStore
 from greenroom.request.canonical import Refusal
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.settings.limits import Limits

@@ -18,7 +18,7 @@ from greenroom.configuration.dashboard.rule_rows import (
 )
 from greenroom.model.rule import EXPRESSION_MAX
 from greenroom.rules import ListMembership, rule_faults
-from greenroom.rules.kinds import (
+from greenroom.rules.syntax import (
     BOOLEAN,
     INTEGER,
     IP,

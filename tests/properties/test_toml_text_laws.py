@@ -6,7 +6,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.configuration.toml_text import toml_text
+from greenroom.transfer.export_import import toml_text
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=12),

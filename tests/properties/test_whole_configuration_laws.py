@@ -14,14 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from greenroom.configuration.store import SqlStore
-from greenroom.configuration.toml_text import toml_text
 from greenroom.errors import Problem
+from greenroom.model.account import Token, secret_hash
 from greenroom.model.change import Put, applied
 from greenroom.model.configuration import Configuration
 from greenroom.model.rule import ListItem
-from greenroom.model.token import Token, secret_hash
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.transfer.export_import import differences, exported, make_true
+from greenroom.transfer.export_import import differences, exported, make_true, toml_text
 from greenroom.web.config_service import ChangeContext, ConfigService
 from greenroom.web.refusals import Refused
 

@@ -25,8 +25,7 @@ from small_worlds import (
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.transfers import transfers
 from greenroom.simulator.campaign import random_scenario
-from greenroom.simulator.checks import verdict
-from greenroom.simulator.fairness import fairness
+from greenroom.simulator.checks import fairness, verdict
 from greenroom.simulator.report import report
 from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile
 from greenroom.simulator.traces import TRACES, room

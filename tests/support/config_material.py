@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.configuration.store import default_url
-from greenroom.model.account import Account
+from greenroom.model.account import Account, Token, secret_hash
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import Event
@@ -27,7 +27,6 @@ from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
-from greenroom.model.token import Token, secret_hash
 from greenroom.model.zone import Zone
 
 OLD_DATA = Path(__file__).resolve().parents[1] / "fixtures"

@@ -16,7 +16,7 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.model.event import Event
 from greenroom.model.rule import Rule
-from greenroom.request.hosts import KnownHosts
+from greenroom.request.routing import KnownHosts
 
 PAGE: Pairs = ((b"Accept", b"text/html"), (b"Sec-Fetch-Mode", b"navigate"))
 JSON: Pairs = ((b"Accept", b"application/json"),)

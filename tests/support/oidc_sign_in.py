@@ -13,8 +13,8 @@ from oidc_rig import CLIENT, RETURN, SECRET, Provider, provider_at
 
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import HOUR_MS
+from greenroom.model.account import SESSION
 from greenroom.model.oidc import OidcEntry, OidcRole, OidcSettings
-from greenroom.model.session import SESSION
 from greenroom.outbound import OutboundPolicy
 
 BROWSER = httpx.Client(verify=False)

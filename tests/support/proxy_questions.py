@@ -14,8 +14,7 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.proxies.service import ProxyQuestions
-from greenroom.proxies.verdict_store import VerdictStore
+from greenroom.proxies.service import ProxyQuestions, VerdictStore
 from greenroom.request.canonical import Refusal
 
 PROXY = "10.0.0.1"

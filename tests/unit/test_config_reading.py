@@ -10,7 +10,6 @@ from config_texts import GOOD, only_problem, problems, with_room
 
 from greenroom.config.load import Overrides, config_of, default_data, load_config, read_config
 from greenroom.config.source import FileSource, load_stamped
-from greenroom.configuration.toml_text import toml_text
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.model.fields import specs
@@ -20,6 +19,7 @@ from greenroom.runtime.assemble import forwarded_policy
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.settings.limits import Limits
 from greenroom.settings.process import Address, Log
+from greenroom.transfer.export_import import toml_text
 
 
 def test_a_small_file_gets_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

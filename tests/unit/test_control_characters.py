@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from greenroom.cli import app
 from greenroom.errors import InvalidConfig
+from greenroom.model.account import Token
+from greenroom.model.fields import is_printable, printable
 from greenroom.model.notification import Webhook
-from greenroom.model.printable import is_printable, printable
-from greenroom.model.token import Token
 from greenroom.runtime.logs import without_controls
 
 EVIL = "fine\nroom other: suspended\r\x1b[2J\x9b2J\u202edereffus\u2028end"

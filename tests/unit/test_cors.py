@@ -17,11 +17,11 @@ from greenroom.decision.render import origin_error
 from greenroom.decision.verdict import Forward
 from greenroom.errors import InvalidConfig
 from greenroom.model.answer import Answer
-from greenroom.model.cors_origin import normal_origin
 from greenroom.model.record import replace
 from greenroom.model.room import Room
+from greenroom.model.route import normal_origin
 from greenroom.model.visit import Arrival
-from greenroom.request.cors import NOT_IN_PREFLIGHTS, is_preflight
+from greenroom.request.cross_origin import NOT_IN_PREFLIGHTS, is_preflight
 from greenroom.rules import NOTHING_KNOWN
 
 ORIGIN = "https://www.example.com"

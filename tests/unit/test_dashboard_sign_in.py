@@ -14,7 +14,7 @@ from greenroom.accounts import people as accounts
 from greenroom.accounts import tokens
 from greenroom.accounts.dashboard.session import safe_path
 from greenroom.accounts.sign_in import IDLE_MS, LINK_MS, LONGEST_MS
-from greenroom.model.session import LINK, SESSION
+from greenroom.model.account import LINK, SESSION
 from greenroom.web.authenticator import FAILURES_MAX, FAILURES_MS
 
 

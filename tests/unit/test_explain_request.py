@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from greenroom.cli import app
 from greenroom.config.load import read_config
 from greenroom.configuration.explain_request import ExplainRequest
-from greenroom.decision.dry_run import dry_run
 from greenroom.decision.explain import (
     Explanation,
     RoomDefinition,
@@ -25,7 +24,7 @@ from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.rules import NOTHING_KNOWN
-from greenroom.runtime.explain import explained
+from greenroom.runtime.explain import dry_run, explained
 
 NOW_MS = 1_000_000_000_000
 BROWSER = (("Accept", "text/html"), ("User-Agent", "Mozilla/5.0"))

@@ -6,8 +6,8 @@ from typing import Any
 
 from greenroom.analytics.graphql.endpoint import AT_ONCE, GraphqlEndpoint
 from greenroom.api.management import ALL_DATASETS
+from greenroom.model.account import Token
 from greenroom.model.configuration import Configuration
-from greenroom.model.token import Token
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.web.authenticator import Caller
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from greenroom.api.preview_page import PARAMETERS, state_of
+from greenroom.api.preview import PARAMETERS, state_of
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.pages import compile_page
 from greenroom.pages.builtin import view_of

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.configuration.store import SqlStore, default_url
-from greenroom.model.session import LISTENERS
-from greenroom.outbound.own_listeners import reaches_listener
+from greenroom.model.account import LISTENERS
+from greenroom.outbound.guard import reaches_listener
 from greenroom.outbound.policy import read_address
 from greenroom.runtime import published_listeners
 from greenroom.runtime.published_listeners import FORGOTTEN_S, PublishedListeners

@@ -21,8 +21,7 @@ from greenroom.config.config import Config
 from greenroom.config.layers import zone_origin_problems
 from greenroom.config.load import read_config
 from greenroom.decision.arrival import Sender, arrival_from
-from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.socket_ends import SOCKET_PEER, socket_ends
+from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy, socket_ends
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.shares import Shares

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.gateway.wire.websocket_frames import (
+from greenroom.gateway.wire.websocket import (
     FRAMES_MAX,
     TRY_AGAIN_LATER,
     FrameCount,

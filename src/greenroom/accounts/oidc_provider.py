@@ -28,7 +28,7 @@ from greenroom.outbound import (
     read_target,
     tls_context,
 )
-from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.guard import Listening
 from greenroom.outbound.policy import NEVER, PRIVATE
 from greenroom.web.refusals import ApiFault, Code, Refused
 

@@ -16,11 +16,20 @@ import msgspec
 from greenroom.accounts import people as accounts
 from greenroom.accounts.people import password_fits
 from greenroom.accounts.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
-from greenroom.model.account import ROLES, Account, Role
+from greenroom.model.account import (
+    DEVICE,
+    LINK,
+    ROLES,
+    SECOND,
+    SESSION,
+    USED,
+    Account,
+    Role,
+    SessionRow,
+    Token,
+)
 from greenroom.model.configuration import Configuration
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
-from greenroom.model.session import DEVICE, LINK, SECOND, SESSION, USED, SessionRow
-from greenroom.model.token import Token
 from greenroom.web.authenticator import Credentials, StoredFailures, known_token, subscriber
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import DashboardSession, Person

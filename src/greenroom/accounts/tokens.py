@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from greenroom.errors import InvalidConfig
+from greenroom.model.account import Token
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.token import Token
 from greenroom.web.authenticator import make_token
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused

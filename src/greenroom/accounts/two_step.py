@@ -17,7 +17,7 @@ import structlog
 
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
 from greenroom.model.clock import Clock
-from greenroom.model.sealed import is_sealed, key_of_sealed
+from greenroom.model.fields import is_sealed, key_of_sealed
 from greenroom.web.authenticator import StoredFailures
 from greenroom.web.refusals import ApiFault, Code, Refused
 

@@ -35,8 +35,7 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule
 from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER, kind_of, may_take_place
-from greenroom.request.cors import is_preflight
-from greenroom.request.same_origin import from_here
+from greenroom.request.cross_origin import from_here, is_preflight
 
 EARLY_TOLERANCE_MS = 100
 """Browsers' timers are not exact."""

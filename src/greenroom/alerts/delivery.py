@@ -9,14 +9,13 @@ from greenroom.alerts.mail import (
     send,
     written,
 )
-from greenroom.alerts.rules.channels import CHANNELS, GENERIC, Channel
-from greenroom.alerts.rules.channels.services import PAGERDUTY_URL
+from greenroom.alerts.rules.channels import CHANNELS, GENERIC, PAGERDUTY_URL, Channel
 from greenroom.alerts.rules.matching import Destination
 from greenroom.alerts.rules.message import Message
 from greenroom.alerts.rules.outbox import Due
 from greenroom.model.configuration import Configuration
+from greenroom.model.fields import is_sealed, key_of_sealed
 from greenroom.model.notification import Webhook
-from greenroom.model.sealed import is_sealed, key_of_sealed
 from greenroom.outbound import (
     Guard,
     OutboundAnswer,

@@ -11,9 +11,8 @@ from greenroom.alerts.view import NotificationView
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import Spec, specs
+from greenroom.model.fields import Spec, is_sealed, specs
 from greenroom.model.notification import PagerdutyService, Webhook, record_problems
-from greenroom.model.sealed import is_sealed
 from greenroom.outbound import OutboundRefused, read_target
 from greenroom.web.api_schema import (
     UNSET,

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from greenroom.alerts.rules.message import Message
 from greenroom.errors import GreenroomError
+from greenroom.outbound import OutboundPolicy
 
 if TYPE_CHECKING:
     import aiosmtplib
@@ -145,3 +147,18 @@ def _html(message: Message) -> str:
         f' {COLOURS[message.severity]};padding-left:12px"><strong>{escape(message.title)}</strong><br>'
         f"{escape(message.text)}</p><table>{rows}</table></body></html>\n"
     )
+
+
+# How notifications are sent: mail server, requirements on webhooks, and where requests may go.
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Validated `NotificationSettings` and `Outbound`."""
+
+    webhook_test: str = "required"
+    mail_server: MailServer | None = None
+    """None disables e-mail."""
+    outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
+    files: tuple[Path, ...] = ()
+    """The files that were read."""

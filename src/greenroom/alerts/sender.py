@@ -13,8 +13,7 @@ import structlog
 
 from greenroom.alerts.delivery import DeliveryOutcome
 from greenroom.alerts.rules.outbox import Due, next_try_ms
-from greenroom.alerts.store import SqlOutbox
-from greenroom.alerts.store_outage import StoreOutage
+from greenroom.alerts.store import SqlOutbox, StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import structlog
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
 from greenroom.alerts.rules.matching import (
@@ -34,9 +35,35 @@ from greenroom.database.tables import (
     sender,
     told,
 )
+from greenroom.errors import StorageFailed
 from greenroom.model.alert import INCIDENTS_KEPT_MS, Alert, Incident
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy
+
+# Logs a store outage once, and again for a new reason.
+
+log = structlog.get_logger(__name__)
+
+
+class StoreOutage:
+    """`waiting` and `resumed` are event names."""
+
+    def __init__(self, waiting: str, resumed: str) -> None:
+        self._waiting = waiting
+        self._resumed = resumed
+        self._reason = ""
+
+    def failed(self, error: StorageFailed) -> None:
+        reason = str(error)
+        if reason != self._reason:
+            log.warning(self._waiting, reason=reason)
+        self._reason = reason
+
+    def answered(self) -> None:
+        if self._reason:
+            log.info(self._resumed)
+        self._reason = ""
+
 
 AT_ONCE = 64
 

@@ -7,8 +7,7 @@ import structlog
 
 from greenroom.alerts.rules.conditions import Picture, conditions, speaks_for
 from greenroom.alerts.rules.tracker import Tracker
-from greenroom.alerts.store import SqlOutbox
-from greenroom.alerts.store_outage import StoreOutage
+from greenroom.alerts.store import SqlOutbox, StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
 

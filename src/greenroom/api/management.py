@@ -21,8 +21,7 @@ from greenroom.api import data_centers, preview
 from greenroom.api.app import PREFIX
 from greenroom.api.health_datasets import HEALTH_EVENTS, HEALTH_GROUPS, health_answers
 from greenroom.api.openapi import document
-from greenroom.api.preview import Previews
-from greenroom.api.preview_page import preview_routes
+from greenroom.api.preview import Previews, preview_routes
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.configuration.routes import (

@@ -42,8 +42,7 @@ def export(
     """Write the zones, rooms, events, rules, lists and alert policies of the store to standard
     output, without secrets.
     """
-    from greenroom.configuration.toml_text import toml_text
-    from greenroom.transfer.export_import import exported
+    from greenroom.transfer.export_import import exported, toml_text
 
     with config_service_or_exit(data, store) as config_service:
         document = config_service.look(exported)

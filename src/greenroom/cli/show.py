@@ -16,8 +16,7 @@ from greenroom.config.layers import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.model.fields import specs
-from greenroom.model.printable import printable
+from greenroom.model.fields import printable, specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
 from greenroom.settings.process import Address, Server

@@ -12,8 +12,8 @@ from greenroom.cli.show import complain, complain_of, say
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.origin import OriginModel, read_model
-from greenroom.simulator.origin_plot import origin_picture
 from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
+from greenroom.simulator.plots import origin_picture
 
 WRONG_USE = 2
 COLUMNS = ("completed", "of the oracle", "lost", "p95", "overshoot", "deviation")

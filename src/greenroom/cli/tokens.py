@@ -10,7 +10,7 @@ import typer
 
 from greenroom.cli.show import complain, say
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.model.token import SCOPES
+from greenroom.model.account import SCOPES
 
 tokens = typer.Typer(
     name="token", help="Manage tokens for the management API.", no_args_is_help=True

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
-from greenroom.model.printable import is_printable
+from greenroom.model.fields import is_printable
 from greenroom.model.route import HOST
 from greenroom.outbound.policy import unwrapped
 from greenroom.settings.process import SOCKET_FILE, Address, Server

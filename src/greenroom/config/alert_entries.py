@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX
+from greenroom.alerts.mail import LOCAL, MailServer, Sending
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import filter_problems
 from greenroom.config.documents import file_id, tables
 from greenroom.config.toml_lines import step
-from greenroom.errors import Problem
+from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.fields import Unique, spec
 from greenroom.model.notification import (
@@ -26,7 +27,8 @@ from greenroom.model.notification import (
     Webhook,
     record_problems,
 )
-from greenroom.outbound import OutboundRefused, read_target
+from greenroom.outbound import OutboundPolicy, OutboundRefused, read_target
+from greenroom.settings.process import NotificationSettings, Outbound
 from greenroom.web.api_shapes import read_nested
 
 SECRET_FILE_MAX = 10_000
@@ -270,3 +272,84 @@ def _first_line(
     if not line:
         problems.append(Problem(pointer, f"{path} is empty"))
     return line
+
+
+# Reads `[notifications]` and `[outbound]`.
+
+PASSWORD_MAX = 1_000
+"""Characters; a longer first line is not the password that was meant."""
+
+
+def read_sending(
+    notifications: NotificationSettings | None,
+    outbound: Outbound | None,
+    folder: Path,
+    problems: list[Problem],
+) -> Sending:
+    """Adds what is wrong to `problems`."""
+    section = notifications or NotificationSettings()
+    files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
+    return Sending(
+        section.webhook_test,
+        _mail_server(section, files, problems),
+        _outbound(outbound, problems),
+        files,
+    )
+
+
+def mail_notes(server: MailServer | None) -> tuple[str, ...]:
+    """What an operator may want to know about the sender of e-mail."""
+    if server is None or server.domain != LOCAL:
+        return ()
+    return (
+        f"notifications.smtp_from: {server.sender} is no address on the Internet, and many mail servers"
+        " refuse it; set one of your own domain",
+    )
+
+
+def _mail_server(
+    section: NotificationSettings, files: Sequence[Path], problems: list[Problem]
+) -> MailServer | None:
+    pointer = step("notifications", "smtp_password_file")
+    password = ""
+    for path in files:
+        try:
+            password = path.read_text().partition("\n")[0].strip("\r")
+        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
+            problems.append(
+                Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+            )
+        if len(password) > PASSWORD_MAX:
+            problems.append(
+                Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}")
+            )
+    if bool(section.smtp_user) != bool(section.smtp_password_file):
+        problems.append(Problem(pointer, "must be given together with smtp_user"))
+    if section.smtp_user and section.smtp_security == "none":
+        reason = "must not be none with smtp_user: the password could be read on the way"
+        problems.append(Problem(step("notifications", "smtp_security"), reason))
+    if not section.smtp_host:
+        return None
+    return MailServer(
+        section.smtp_host,
+        section.smtp_port,
+        section.smtp_security,
+        section.smtp_user,
+        password,
+        section.smtp_from,
+    )
+
+
+def _outbound(section: Outbound | None, problems: list[Problem]) -> OutboundPolicy:
+    if section is None:
+        return OutboundPolicy()
+    try:
+        return OutboundPolicy(section.schemes, section.ports, section.allow, section.deny)
+    except InvalidConfig as invalid:
+        names = {"allowed": "allow", "denied": "deny"}
+        for problem in invalid.problems:
+            field, bracket, rest = problem.pointer.partition("[")
+            problems.append(
+                Problem(f"outbound.{names.get(field, field)}{bracket}{rest}", problem.reason)
+            )
+        return OutboundPolicy()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from greenroom.alerts.settings import Sending
+from greenroom.alerts.mail import Sending
 from greenroom.config.alert_entries import Alerting
 from greenroom.config.shared import Shared
 from greenroom.decision.native_pass import PassKeys

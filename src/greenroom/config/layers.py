@@ -15,8 +15,7 @@ from greenroom.config.addresses import loop_problems, origin_problems
 from greenroom.config.config import Config, UnitFault
 from greenroom.config.documents import file_id
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import ZONE_POLICY
+from greenroom.gateway.origin.address import ZONE_POLICY, Origin
 from greenroom.model.change import AuditEntry, Change, Put, applied, name_of
 from greenroom.model.configuration import (
     KIND_OF,
@@ -35,11 +34,10 @@ from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.zone import NO_ORIGIN, Zone, in_zone
 from greenroom.outbound import Guard, OutboundRefused, read_target
-from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.guard import Listening
 from greenroom.request.cookie_scope import CookieClaims, must_differ
-from greenroom.request.hosts import KnownHosts, known_hosts
 from greenroom.request.path_readings import PathPolicy
-from greenroom.request.routing import Coverage, belongs_to
+from greenroom.request.routing import Coverage, KnownHosts, belongs_to, known_hosts
 from greenroom.settings.process import Address
 from greenroom.web.stores import ConfigStore
 

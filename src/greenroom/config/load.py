@@ -27,7 +27,7 @@ from greenroom.config.addresses import (
     store_url,
     trusted_header_problems,
 )
-from greenroom.config.alert_entries import read_alerting
+from greenroom.config.alert_entries import mail_notes, read_alerting, read_sending
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.documents import (
@@ -39,7 +39,6 @@ from greenroom.config.documents import (
     unknown_keys,
 )
 from greenroom.config.native_pass_entries import read_pass_keys
-from greenroom.config.notification_entries import mail_notes, read_sending
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.page_files import read_text
 from greenroom.config.shared import read_shared

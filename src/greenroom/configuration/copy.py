@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.configuration.sealed_fields import FieldSeals, NoSeals
-from greenroom.configuration.stored_records import with_rows
+from greenroom.configuration.stored_records import FieldSeals, NoSeals, with_rows
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import (
     KINDS,

@@ -4,13 +4,11 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.configuration.room_claims import RoomClaims
-from greenroom.configuration.zones import zone_of
+from greenroom.configuration.zones import RoomClaims, zone_of
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.cors_origin import CORS_ORIGIN
 from greenroom.model.event import Event, draws_by
 from greenroom.model.fields import taken
 from greenroom.model.room import (
@@ -20,7 +18,7 @@ from greenroom.model.room import (
     limits_apart,
     room_problems,
 )
-from greenroom.model.route import Route
+from greenroom.model.route import CORS_ORIGIN, Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
 from greenroom.request.cookie_scope import must_differ

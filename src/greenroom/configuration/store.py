@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 from sqlalchemy import URL, Connection, delete, func, insert, select, tuple_, update
 
-from greenroom.configuration.sealed_fields import (
+from greenroom.configuration.stored_records import (
     FieldSeals,
     NoSeals,
     unreadable,
     unsealed,
+    with_rows,
 )
-from greenroom.configuration.stored_records import with_rows
 from greenroom.database.engine import (
     connect,
     forget_old_pages,

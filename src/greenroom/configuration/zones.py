@@ -6,13 +6,15 @@ from dataclasses import dataclass, fields, replace
 from ipaddress import collapse_addresses, ip_network
 from typing import Any
 
-from greenroom.configuration.room_claims import RoomClaims
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, taken
-from greenroom.model.zone import ACCOUNT_ID, Zone, zone_problems
-from greenroom.request.cookie_scope import must_differ
+from greenroom.model.room import Room
+from greenroom.model.route import Route
+from greenroom.model.zone import ACCOUNT_ID, Zone, in_zone, zone_problems
+from greenroom.request.cookie_scope import CookieClaims, must_differ
+from greenroom.request.routing import Coverage
 from greenroom.web.api_schema import (
     EXTENSION,
     ApiSchema,
@@ -42,6 +44,46 @@ from greenroom.web.refusals import (
     refuse_if,
 )
 from greenroom.web.time_format import moment as written
+
+# What rooms occupy: names, cookie suffixes, hosts with paths, cookies. Bulk changes keep one,
+# because building it reads every room.
+
+
+class RoomClaims:
+    def __init__(self) -> None:
+        self._names: set[tuple[str, str]] = set()
+        self._suffixes: set[tuple[str, str]] = set()
+        self._coverage: Coverage[Entry[Room]] = Coverage()
+        self._cookies: CookieClaims[Entry[Room]] = CookieClaims()
+
+    @classmethod
+    def of(cls, known: Configuration, without: str = "") -> "RoomClaims":
+        claims = cls()
+        for entry in known.rooms.values():
+            if entry.id != without:
+                claims.add(entry, known.zones[entry.parent].record)
+        return claims
+
+    def add(self, entry: Entry[Room], zone: Zone) -> None:
+        room = entry.record if entry.read_only else in_zone(entry.record, zone)
+        self._names.add((entry.parent, room.name))
+        self._suffixes.add((entry.parent, room.cookie_suffix))
+        for route in room.routes:
+            self._coverage.claim(entry, route, room.case_insensitive_paths)
+        self._cookies.claim(entry, room)
+
+    def has_name(self, zone_id: str, name: str) -> bool:
+        return (zone_id, name) in self._names
+
+    def has_suffix(self, zone_id: str, suffix: str) -> bool:
+        return (zone_id, suffix) in self._suffixes
+
+    def covering(self, route: Route, any_case: bool) -> Entry[Room] | None:
+        return self._coverage.holder(route, any_case)
+
+    def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
+        return self._cookies.holder(in_zone(room, zone))
+
 
 WIDEST_TRUST = 8
 """Of the widest network that a zone may trust: trusted proxies have no connection limit."""

@@ -7,7 +7,7 @@ from greenroom.configuration.state import (
     DataCenterView,
 )
 from greenroom.dashboard.room_peaks import PeakCache
-from greenroom.model.ticket_key import TicketKey
+from greenroom.keys.ticket_keys import TicketKey
 from greenroom.web.pages.request import PagePart
 
 

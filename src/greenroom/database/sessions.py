@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, sele
 from sqlalchemy.dialects import postgresql, sqlite
 
 from greenroom.database.tables import sessions
-from greenroom.model.session import SESSION, SessionRow
+from greenroom.model.account import SESSION, SessionRow
 
 _COLUMNS = [sessions.c[name] for name in SessionRow.__struct_fields__]
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
-from greenroom.request.cors import listed_origin
+from greenroom.request.cross_origin import listed_origin
 
 HEADERS_REMEMBERED = 1_024
 """About 1 MB."""

@@ -25,8 +25,7 @@ from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Target
 from greenroom.request.cookie_scope import crosses_sites
-from greenroom.request.hosts import KnownHosts
-from greenroom.request.routing import RouteTable, route_prefix
+from greenroom.request.routing import KnownHosts, RouteTable, route_prefix
 from greenroom.rules import (
     ListMembership,
     Lookups,

@@ -10,7 +10,7 @@ from greenroom.request.admissible import (
     signs_in,
 )
 from greenroom.request.cookie_scope import cookie_scope
-from greenroom.request.cors import listed_origin
+from greenroom.request.cross_origin import listed_origin
 
 
 def cookie_words(room: Room) -> str:

@@ -3,10 +3,12 @@
 entries further left are the visitor's invention.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
 
 import msgspec
 
@@ -228,3 +230,32 @@ def _pairs(item: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield from (
             (pair[1].lower(), pair[2] if pair[2] is not None else pair[3]) for pair in found if pair
         )
+
+
+# The peer of a connection: an address, or a local program that could open a Unix socket. Such a
+# peer is trusted as a proxy at every host; visitors whose address it does not say must not become
+# one client with one share of the limits.
+
+SOCKET_PEER = "unix:"
+"""Only the kernel makes a peer one: no policy trusts the text, which a client could send."""
+
+
+class SocketEnds(NamedTuple):
+    """A Unix socket has a `path`."""
+
+    peer: str
+    server: tuple[str, int]
+    path: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        return self.peer == SOCKET_PEER
+
+
+def socket_ends(transport: asyncio.BaseTransport) -> SocketEnds:
+    """The peer is empty when it has gone already."""
+    here, there = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+    if isinstance(here, str) and here:
+        return SocketEnds(SOCKET_PEER, ("", 0), here)
+    address, port = here[:2] if isinstance(here, tuple) else ("", 0)
+    return SocketEnds(there[0] if isinstance(there, tuple) else "", (address, port))

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from greenroom.decision.cookies import DASHBOARD_COOKIES
 from greenroom.decision.native_pass import pass_cookie_name
 from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
-from greenroom.request.hosts import KnownHosts
-from greenroom.request.routing import RouteTable
+from greenroom.request.routing import KnownHosts, RouteTable
 
 PLACES_REMEMBERED = 4_096
 """At most 3 MB."""

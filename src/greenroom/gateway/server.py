@@ -12,8 +12,7 @@ from functools import partial
 
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.handshakes import Handshakes, TlsListener
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.state import GatewayState, Receiver
 from greenroom.gateway.visitor.connection import Connections, VisitorConnection

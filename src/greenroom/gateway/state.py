@@ -11,8 +11,7 @@ from greenroom.decision.late_try import LateTry
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.request_span import RequestSpan

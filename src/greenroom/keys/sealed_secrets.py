@@ -23,7 +23,7 @@ from greenroom.keys.key_file import (
     key_of,
     key_row,
 )
-from greenroom.model.sealed import is_sealed, key_of_sealed
+from greenroom.model.fields import is_sealed, key_of_sealed
 
 SECRETS_FILE = "secrets.json"
 NONCE_BYTES = 12

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -24,8 +24,20 @@ from greenroom.keys.key_file import (
     key_row,
 )
 from greenroom.model.room import SESSION_LONGEST
-from greenroom.model.ticket_key import TicketKey
 from greenroom.model.visit import PLACE_KEPT_MS
+
+# A ticket key as people may see it, without its secret.
+
+
+class TicketKey(NamedTuple):
+    """`opens_until_ms` None while it is the newest."""
+
+    id: str
+    made_ms: int
+    seals_from_ms: int
+    opens_until_ms: int | None
+    seals: bool
+
 
 KEY_FILE = "keys.json"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from greenroom.model.account import Account
+from greenroom.model.account import Account, Token
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HealthCheck
@@ -24,7 +24,6 @@ from greenroom.model.operation import RoomOperations, operated
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
-from greenroom.model.token import Token
 from greenroom.model.zone import Zone
 
 Record = (

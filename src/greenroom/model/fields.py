@@ -11,8 +11,40 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin
 
 from greenroom.errors import Problem
-from greenroom.model.printable import is_printable, printable
-from greenroom.model.sealed import is_sealed
+
+# Printing text from outside: control characters could move the cursor, fake a log line, or hide
+# text.
+
+CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+"""ASCII and Latin-1 controls, line separators, and marks that change the direction."""
+
+_CONTROL = re.compile(f"[{CONTROLS}]")
+
+
+def printable(text: str) -> str:
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def is_printable(text: str) -> bool:
+    return _CONTROL.search(text) is None
+
+
+# The form of a sealed secret: it may be stored and copied, and only the key's owner can read it
+# (`ports.SecretBox`).
+
+SEALED = "sealed:[0-9a-f]{12}:[A-Za-z0-9_-]{38,12000}"
+"""The word, the key's id, the sealed text. The longest secret is a URL of 2,048 characters of up to
+four bytes.
+"""
+
+
+def is_sealed(text: str) -> bool:
+    return text.startswith("sealed:") and re.fullmatch(SEALED, text) is not None
+
+
+def key_of_sealed(sealed: str) -> str:
+    return sealed.split(":")[1]
+
 
 SPEC = "spec"
 KNOWN_TOLD = 12

@@ -8,10 +8,16 @@ from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
-from greenroom.model.cors_origin import CORS_ORIGINS_MAX, cors_origin_problems, normal_origin
 from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, vars_of, wrong_fields
 from greenroom.model.line_table import CHECK_IN_S
-from greenroom.model.route import Route, host_problems, path_problems
+from greenroom.model.route import (
+    CORS_ORIGINS_MAX,
+    Route,
+    cors_origin_problems,
+    host_problems,
+    normal_origin,
+    path_problems,
+)
 
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576

@@ -66,7 +66,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         None
     )
     asker: object | None = (
-        None  # whose request it is, where a front end knows that already (`proxies.askers`)
+        None  # whose request it is, where a front end knows that already (`proxies.dialect`)
     )
     otherwise: object | None = None
     prefix: str = ""  # the path that a trusted proxy took off the front, as said_prefix reads it

@@ -7,7 +7,7 @@ The first row that fits decides:
 |---|---|---|
 | prefetch, prerender, preview (*-Purpose, X-Moz) | SPECULATION | no: not asked to see it yet |
 | WebSocket upgrade (Upgrade or Sec-WebSocket-Key) | SOCKET | no: its page is a visitor already |
-| CORS preflight (`request.cors`) | PREFLIGHT | no: shows nothing, may not carry cookies |
+| CORS preflight (`request.cross_origin`) | PREFLIGHT | no: shows nothing, may not carry cookies |
 | link preview (PREVIEW_AGENTS) | PREVIEW | no: a chat message with a link is not a visitor |
 | our own page's update (UPDATE_HEADER) | UPDATE | yes: the visitor watches the page that sent it |
 | Sec-Fetch-Mode navigate (service workers) | DOCUMENT | yes: a window shows it |

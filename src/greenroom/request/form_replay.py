@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.visit import Arrival
 from greenroom.request.admissible import kind_of
-from greenroom.request.same_origin import provably_from_here
+from greenroom.request.cross_origin import provably_from_here
 
 FORM_BYTES_MAX = 64 * 1024
 """Each held visitor's form is in memory while it is read."""

@@ -9,23 +9,23 @@ from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.rules.compare import ListMembership
 from greenroom.rules.compile import checked
-from greenroom.rules.facts import (
+from greenroom.rules.fields import FIELDS
+from greenroom.rules.functions import FUNCTIONS
+from greenroom.rules.grammar import parse
+from greenroom.rules.lists import NO_LISTS, compile_lists
+from greenroom.rules.reading import (
     NOTHING_KNOWN,
     Lookups,
     NothingKnown,
     Place,
     RequestFacts,
 )
-from greenroom.rules.faults import (
+from greenroom.rules.syntax import (
     RuleFault,
     RuleRefused,
     draw,
     line_of,
 )
-from greenroom.rules.fields import FIELDS
-from greenroom.rules.functions import FUNCTIONS
-from greenroom.rules.grammar import parse
-from greenroom.rules.lists import NO_LISTS, compile_lists
 
 __all__ = [
     "FIELDS",

@@ -5,20 +5,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from greenroom.rules.addresses import Range, address_key, address_range
-from greenroom.rules.facts import ReadFact
-from greenroom.rules.kinds import (
+from greenroom.rules.patterns import Search, search, wildcard
+from greenroom.rules.reading import ReadFact
+from greenroom.rules.syntax import (
     INTEGER,
     IP,
     STRING,
-    ValueKind,
-)
-from greenroom.rules.literals import integer
-from greenroom.rules.patterns import Search, search, wildcard
-from greenroom.rules.syntax import (
     Bare,
     Items,
     Pattern,
     Text,
+    ValueKind,
+    integer,
 )
 
 Test = Callable[[Any], bool]

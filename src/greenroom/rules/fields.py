@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from greenroom.rules import reading
-from greenroom.rules.facts import RequestFacts, once
-from greenroom.rules.kinds import (
+from greenroom.rules.reading import RequestFacts, once
+from greenroom.rules.syntax import (
     BOOLEAN,
     INTEGER,
     IP,
@@ -13,8 +13,8 @@ from greenroom.rules.kinds import (
     STRINGS,
     STRINGS_BY_NAME,
     ValueKind,
+    as_bytes_text,
 )
-from greenroom.rules.literals import as_bytes_text
 
 
 class FieldSpec(NamedTuple):

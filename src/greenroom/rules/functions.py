@@ -12,20 +12,22 @@ from hmac import compare_digest, digest
 from typing import Any, NamedTuple
 
 from greenroom.rules.addresses import network, shown
-from greenroom.rules.kinds import (
+from greenroom.rules.patterns import lower, upper
+from greenroom.rules.reading import percent_decoded
+from greenroom.rules.syntax import (
     BOOLEAN,
     BOOLEANS,
     INTEGER,
+    INTEGER_MAX,
+    INTEGER_MIN,
     IP,
     STRING,
     STRINGS,
     STRINGS_BY_NAME,
     ValueKind,
     array,
+    as_bytes_text,
 )
-from greenroom.rules.literals import INTEGER_MAX, INTEGER_MIN, as_bytes_text
-from greenroom.rules.patterns import lower, upper
-from greenroom.rules.reading import percent_decoded
 
 DECODE_ROUNDS_MAX = 16
 """Each round of a hostile value costs its whole length."""

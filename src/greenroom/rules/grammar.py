@@ -10,13 +10,6 @@ from typing import Any, cast
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from greenroom.model.rule import EXPRESSION_MAX
-from greenroom.rules.faults import RuleFault, RuleRefused
-from greenroom.rules.literals import (
-    as_bytes_text,
-    integer,
-    pattern_body,
-    unescaped,
-)
 from greenroom.rules.syntax import (
     Bare,
     Call,
@@ -31,8 +24,14 @@ from greenroom.rules.syntax import (
     Not,
     Number,
     Pattern,
+    RuleFault,
+    RuleRefused,
     Text,
     Truth,
+    as_bytes_text,
+    integer,
+    pattern_body,
+    unescaped,
 )
 
 DEPTH_MAX = 128

@@ -6,7 +6,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.rule import RuleList, list_problems
 from greenroom.rules.addresses import address_range
 from greenroom.rules.compare import ListMembership, in_ranges
-from greenroom.rules.kinds import INTEGER, IP, STRING
+from greenroom.rules.syntax import INTEGER, IP, STRING
 
 NO_LISTS: Mapping[str, ListMembership] = {}
 

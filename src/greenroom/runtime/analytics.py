@@ -182,7 +182,7 @@ class SharedAnalytics(NoAnalytics):
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
     ) -> None:
         from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
-        from greenroom.ledgers.redis.leader_lease import TIMEOUT_S
+        from greenroom.ledgers.redis.leases import TIMEOUT_S
 
         self._now_ms = clock.now_ms
         self._clock = clock

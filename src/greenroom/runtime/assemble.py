@@ -21,8 +21,7 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
 from greenroom.errors import StorageFailed
 from greenroom.gateway.documents import RoomDocuments
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.own_answers import LIVE_TARGET
@@ -57,7 +56,7 @@ async def agreed_draws(
     if shared is None:
         return files
     from greenroom.ledgers.redis.draws import RedisDraws
-    from greenroom.ledgers.redis.leader_lease import TIMEOUT_S
+    from greenroom.ledgers.redis.leases import TIMEOUT_S
 
     draws = RedisDraws(
         shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers

@@ -33,13 +33,12 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.tls import server_context
 from greenroom.health.view import HEALTH_VIEW, HealthView
-from greenroom.keys.ticket_keys import KeyRing, ticket_keys
+from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
+from greenroom.model.account import Token
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.clock import Clock
-from greenroom.model.ticket_key import TicketKey
-from greenroom.model.token import Token
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
-from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.guard import Listening
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.runtime.listener import AppListener

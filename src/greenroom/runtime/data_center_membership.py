@@ -9,8 +9,7 @@ from greenroom.config.shared import Shared
 from greenroom.configuration.state import LostState, SyncState
 from greenroom.ledgers.coordination import LedgerStore
 from greenroom.ledgers.redis.connect import Client
-from greenroom.ledgers.redis.leader_lease import TIMEOUT_S, RedisLeaderLease
-from greenroom.ledgers.redis.sync_lock import RedisSyncLock
+from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease, RedisSyncLock
 from greenroom.ledgers.sync.data_center import DataCenterSync
 from greenroom.ledgers.sync.leader_loop import LeaderLoop
 from greenroom.model.room import Room

@@ -17,9 +17,8 @@ from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.layers import FILE_ZONE_ID
 from greenroom.config.source import OptionSource
 from greenroom.configuration.status import status
-from greenroom.demo.browser import Browser
 from greenroom.demo.console import console_routes
-from greenroom.demo.crowd import DemoCrowd
+from greenroom.demo.crowd import Browser, DemoCrowd
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.room import Room

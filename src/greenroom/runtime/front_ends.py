@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 from greenroom.config.config import Config
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.tls import server_context
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.question_heads import QuestionHeads
-from greenroom.outbound.own_listeners import Listening
-from greenroom.proxies.service import ProxyQuestions
+from greenroom.outbound.guard import Listening
+from greenroom.proxies.service import ProxyQuestions, VerdictStore
 from greenroom.proxies.spoe.connection import SpoeAgent
 from greenroom.proxies.spoe.questions import SpoeQuestions
-from greenroom.proxies.verdict_store import VerdictStore
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.entropy import Entropy

@@ -33,7 +33,7 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
 from greenroom.outbound import Guard
-from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.guard import Listening
 from greenroom.runtime.assemble import origins
 from greenroom.settings.process import Address
 

@@ -17,8 +17,7 @@ from greenroom.configuration.state import SyncState
 from greenroom.decision.room_view import Figures
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.keys.ticket_keys import KeyRing
-from greenroom.ledgers.journal import Damage
-from greenroom.ledgers.late_journal import LateJournal
+from greenroom.ledgers.journal import Damage, LateJournal
 from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger
 from greenroom.ledgers.port import LedgerPort
 from greenroom.ledgers.sync.tick_loop import TickLoop

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from greenroom.model.printable import printable
+from greenroom.model.fields import printable
 from greenroom.settings.process import Log
 
 SECRET_KEYS = frozenset(

@@ -21,7 +21,7 @@ from greenroom.model.alert import Alert, Incident
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.outbound import Guard, read_target
-from greenroom.outbound.own_listeners import Listening
+from greenroom.outbound.guard import Listening
 from greenroom.runtime.alert_picture import PictureTaker
 
 Look = Callable[[], tuple[ProcessState, Config, Configuration]]

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from greenroom.errors import StorageFailed
-from greenroom.model.session import LISTENERS, SessionRow
+from greenroom.model.account import LISTENERS, SessionRow
 from greenroom.outbound.policy import read_address
 from greenroom.web.stores import SessionStore
 

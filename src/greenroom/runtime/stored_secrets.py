@@ -7,8 +7,8 @@ from pathlib import Path
 import structlog
 
 from greenroom.config.load import default_data
-from greenroom.configuration.sealed_fields import FieldSeals, NoSeals, SealedFields
 from greenroom.configuration.store import SqlStore, default_url
+from greenroom.configuration.stored_records import FieldSeals, NoSeals, SealedFields
 from greenroom.errors import GreenroomError, StorageFailed
 from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets
 from greenroom.runtime.clock import MonotonicClock

@@ -10,8 +10,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from greenroom.model.room import Room
-from greenroom.simulator.limits_in_force import UNLIMITED, LimitsInForce
-from greenroom.simulator.operators import unlimited
+from greenroom.simulator.operators import UNLIMITED, LimitsInForce, unlimited
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import SimulatedVisitor
 

@@ -25,11 +25,10 @@ from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.agenda import Agenda
-from greenroom.simulator.center import Behind, Center
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Links
 from greenroom.simulator.scenario import START_MS, Scenario
-from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
+from greenroom.simulator.visitor import Behind, Center, CenterLook, OutcomeHandler, SimulatedVisitor
 
 DISK_EVERY_MS = 20_000
 ROOM = "room"

@@ -22,10 +22,10 @@ from math import ceil, log
 from greenroom.admission.coordinator.coordinator import ORPHAN_SLACK_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.model.room import Room
-from greenroom.simulator.center import Center
 from greenroom.simulator.lease_model import HEARS_MOST_MS, SYNC_MOST_MS, LeaseModel
 from greenroom.simulator.operators import admits
 from greenroom.simulator.scenario import Fault
+from greenroom.simulator.visitor import Center
 from greenroom.simulator.world import World
 
 SOON_MS = {"fifo": 28_000, "random": 70_000}

@@ -3,8 +3,10 @@ and notes; a secret is MASK and stays where the store knows it. Applying writes 
 once, so a second time changes nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import tomli_w
 
 from greenroom.alerts import destinations as alert_destinations
 from greenroom.alerts import policies as alert_policies
@@ -28,6 +30,33 @@ from greenroom.web.api_schema import EXTENSION, UNSET, ApiSchema
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused
+
+# Writes plain values as readable TOML, which the standard library can only read.
+
+
+def toml_text(document: Mapping[str, Any]) -> str:
+    r"""Omits nulls. TOML may turn `\r\n` in several lines into `\n`, so a document with such a text
+    has single lines only.
+    """
+    plain = _without_nulls(document)
+    return tomli_w.dumps(plain, multiline_strings=not _has_crlf(plain))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _has_crlf(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_crlf(inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(map(_has_crlf, value))
+    return isinstance(value, str) and "\r\n" in value
+
 
 UNTOLD = frozenset({"token", "account", "offers"})
 """Readers of the document must not gain access; offers are of the moment."""

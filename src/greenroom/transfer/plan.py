@@ -20,12 +20,10 @@ from greenroom.configuration import (
     rules,
     zones,
 )
-from greenroom.configuration.room_claims import RoomClaims
-from greenroom.configuration.zones import OriginProblems
+from greenroom.configuration.zones import OriginProblems, RoomClaims
 from greenroom.health import checks as health_checks
-from greenroom.model.change import NAMED_BY, Change, Put, carry_out, name_of
+from greenroom.model.change import NAMED_BY, Change, Draft, Put, carry_out, name_of
 from greenroom.model.configuration import Configuration
-from greenroom.model.draft import Draft
 from greenroom.model.health_check import CHECKS_MAX
 from greenroom.model.room import OPERATED
 from greenroom.model.rule import RuleSet

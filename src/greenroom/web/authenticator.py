@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address, ip_address, ip_network
 from typing import NamedTuple
 
+from greenroom.model.account import FAILED, SCOPES, TOKEN_PREFIX, SessionRow, Token, secret_hash
 from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
-from greenroom.model.session import FAILED, SessionRow
-from greenroom.model.token import SCOPES, TOKEN_PREFIX, Token, secret_hash
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.stores import ConfigStore, SessionStore
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from greenroom.errors import Problem
+from greenroom.model.account import SessionRow
 from greenroom.model.change import AuditEntry, Change
 from greenroom.model.configuration import Configuration
-from greenroom.model.session import SessionRow
 
 
 class ConfigStore(Protocol):

@@ -29,8 +29,8 @@ from greenroom.accounts.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.accounts.sign_in import HOUR_MS
 from greenroom.dashboard import PREFIX
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.model.account import LINK, SESSION
 from greenroom.model.oidc import OidcRole
-from greenroom.model.session import LINK, SESSION
 from greenroom.outbound import OutboundPolicy
 from greenroom.runtime.dashboard import sign_in_lines
 from greenroom.runtime.rebinding import BehindProxy

@@ -13,7 +13,7 @@ from oidc_rig import CLIENT, KEY, OTHER_KEY, Provider
 from oidc_sign_in import is_in, reason, saying, sign_in, without
 
 from greenroom.accounts.oidc_provider import NEW_KEYS_MS
-from greenroom.model.session import SESSION
+from greenroom.model.account import SESSION
 
 
 def encoded(value: bytes) -> str:

@@ -5,9 +5,8 @@ from starlette.responses import Response
 from greenroom.accounts import people as accounts
 from greenroom.accounts.dashboard.session import SESSIONS, SIGN_IN, browser_of, signed_in
 from greenroom.accounts.sign_in import oidc_name
-from greenroom.model.account import PASSWORD_LEAST, ROLES, Account, Role
+from greenroom.model.account import PASSWORD_LEAST, ROLES, SESSION, Account, Role
 from greenroom.model.configuration import Entry
-from greenroom.model.session import SESSION
 from greenroom.web.pages.forms import Faults
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import Threads, action, view

@@ -3,8 +3,7 @@
 from starlette.responses import Response
 
 from greenroom.accounts import tokens
-from greenroom.model.account import Role
-from greenroom.model.token import SCOPES
+from greenroom.model.account import SCOPES, Role
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused

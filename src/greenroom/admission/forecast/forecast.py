@@ -26,8 +26,6 @@ from math import exp, log1p
 
 import msgspec
 
-from greenroom.admission.forecast.drift import OLDEST_MS as DRIFT_OLDEST_MS
-from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.endings import Endings
 from greenroom.admission.forecast.fluid import (
     STEP_S,
@@ -37,7 +35,8 @@ from greenroom.admission.forecast.fluid import (
     ends_of_the_living,
 )
 from greenroom.admission.forecast.intervals import Intervals
-from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, hazards
+from greenroom.admission.forecast.lottery import OLDEST_MS as DRIFT_OLDEST_MS
+from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, drifted, hazards
 from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
 from greenroom.admission.forecast.patience import STRAY_S, UNSEEN_S, Patience
 from greenroom.admission.forecast.reuse import Reuse

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from math import exp, log1p
 
-from greenroom.admission.forecast.drift import drifted
 from greenroom.admission.forecast.fluid import STEP_S
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
@@ -20,6 +19,22 @@ from greenroom.admission.messages.wait_table import (
     between,
     next_knot,
 )
+
+# Whether expected waits have changed so much that people want to know why.
+
+LEAST_S = 60.0
+LEAST_PART = 0.25
+AFTER_MS = 60_000
+OLDEST_MS = 240_000
+
+
+def drifted(expected_s: float, now_s: float) -> str:
+    """One of model.visit.CHANGES, or empty."""
+    change_s = now_s - expected_s
+    if abs(change_s) < max(LEAST_S, LEAST_PART * max(0.0, expected_s)):
+        return ""
+    return "slower" if change_s > 0 else "faster"
+
 
 ALMOST = 0.999
 NOTHING = 1e-9

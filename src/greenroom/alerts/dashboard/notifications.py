@@ -19,7 +19,7 @@ from greenroom.alerts import (
 from greenroom.alerts import (
     silences,
 )
-from greenroom.alerts.rules.channels.table import CHANNELS
+from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.alerts.rules.matching import destinations
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
 from greenroom.alerts.view import NOTIFICATION_VIEW, NoNotifications, NotificationView

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from greenroom.analytics.question import SlowAnswer
-from greenroom.analytics.store.engine import Values
-from greenroom.analytics.store.tables import TABLES, Table
+from greenroom.analytics.store.engine import TABLES, Table, Values
 from greenroom.errors import StorageFailed
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.analytics.question import SlowAnswer
-from greenroom.analytics.store.engine import Values
-from greenroom.analytics.store.tables import MINUTES, TABLES, Table
+from greenroom.analytics.store.engine import MINUTES, TABLES, Table, Values
 from greenroom.errors import StorageFailed
 
 if TYPE_CHECKING:

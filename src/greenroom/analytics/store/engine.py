@@ -2,9 +2,66 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from greenroom.analytics.store.tables import Table
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+from greenroom.analytics.outcomes import OUTCOMES
+
+# The tables of both engines, and the upgrades between versions. `parts` has every message for as
+# long as it may come again. Times are Unix seconds of the begin; rooms are numbers from `rooms`.
+
+
+class Column(NamedTuple):
+    name: str
+    kind: str = "integer"
+    nullable: bool = False
+
+
+class Table(NamedTuple):
+    """A row replaces the one with the same `key`."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+_TIME_AND_ROOM = (Column("t"), Column("room"))
+_HISTOGRAMS = tuple(Column(name, "bytes") for name in TIMES)
+_KEPT = tuple(Column(column.name, nullable=column.nullable) for column in KEPT.values())
+
+MINUTES = Table(
+    "minutes", (*_TIME_AND_ROOM, *map(Column, MINUTE_COLUMNS), *_HISTOGRAMS), ("room", "t")
+)
+HOURS = Table("hours", (*_TIME_AND_ROOM, *_KEPT, *_HISTOGRAMS), ("room", "t"))
+DAYS = Table("days", HOURS.columns, ("room", "t"))
+PARTS = Table(
+    "parts",
+    (*_TIME_AND_ROOM, Column("source", "text"), Column("payload", "bytes")),
+    ("t", "room", "source"),
+)
+ROOMS = Table(
+    "rooms",
+    (Column("number"), Column("id", "text"), Column("zone", "text"), Column("name", "text")),
+    ("number",),
+)
+FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
+
+TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
+
+VERSION = max(row.since for row in OUTCOMES.values())
+
+NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {
+    version: {
+        table: tuple(f"{row.column}{suffix}" for row in OUTCOMES.values() if row.since == version)
+        for table, suffix in (("minutes", ""), ("hours", "_sum"), ("days", "_sum"))
+    }
+    for version in range(2, VERSION + 1)
+}
+
 
 Values = tuple[Any, ...]
 

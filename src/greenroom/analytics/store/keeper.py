@@ -16,10 +16,8 @@ from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
 from greenroom.analytics.metrics import DAY_S, HOUR_S, MINUTE_S
 from greenroom.analytics.question import AnalyticsAnswer, Known, Piece, Question
 from greenroom.analytics.rollup import Part, Rollup, merge, minute_row
-from greenroom.analytics.store.answers import answer
-from greenroom.analytics.store.engine import Engine, Values
-from greenroom.analytics.store.sql import pieces_text, rooms_condition
-from greenroom.analytics.store.tables import (
+from greenroom.analytics.store.answers import answer, pieces_text, rooms_condition
+from greenroom.analytics.store.engine import (
     DAYS,
     FACTS,
     HOURS,
@@ -29,7 +27,9 @@ from greenroom.analytics.store.tables import (
     ROOMS,
     TABLES,
     VERSION,
+    Engine,
     Table,
+    Values,
 )
 from greenroom.errors import StorageFailed
 

@@ -7,18 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from greenroom.rules import FIELDS, parse
-from greenroom.rules.faults import RuleRefused
-from greenroom.rules.kinds import (
+from greenroom.rules.patterns import PatternRefused, wildcard
+from greenroom.rules.syntax import (
     BOOLEAN,
     INTEGER,
     IP,
     STRING,
     STRINGS_BY_NAME,
-    ValueKind,
-)
-from greenroom.rules.literals import as_bytes_text, quoted
-from greenroom.rules.patterns import PatternRefused, wildcard
-from greenroom.rules.syntax import (
     Bare,
     Call,
     Compare,
@@ -29,7 +24,11 @@ from greenroom.rules.syntax import (
     Logic,
     Node,
     Not,
+    RuleRefused,
     Text,
+    ValueKind,
+    as_bytes_text,
+    quoted,
 )
 
 ROWS_MAX, GROUPS_MAX, VALUES_MAX = 30, 10, 200

@@ -16,8 +16,7 @@ import structlog
 
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
-from greenroom.gateway.origin.address import Origin
-from greenroom.gateway.origin.guard import OriginGuard
+from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
 from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from greenroom.decision.socket_ends import SOCKET_PEER
+from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.decision.verdict import Forward
 from greenroom.settings.limits import Limits
 

@@ -12,7 +12,7 @@ import struct
 import termios
 from abc import abstractmethod
 
-from greenroom.decision.socket_ends import socket_ends
+from greenroom.decision.forwarded import socket_ends
 from greenroom.gateway.state import GatewayState
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.head_records import RequestHead

@@ -4,7 +4,7 @@ can be told a proper goodbye.
 
 import secrets
 
-from greenroom.gateway.wire.websocket_frames import TRY_AGAIN_LATER, FrameCount, close_frame
+from greenroom.gateway.wire.websocket import TRY_AGAIN_LATER, FrameCount, close_frame
 
 
 class Tunnel:

@@ -7,8 +7,85 @@ tunnel while the origin goes on reading requests, and send it requests that bypa
 import base64
 import hashlib
 import re
+import struct
 
 from greenroom.gateway.wire.answer_head import AnswerHead
+
+# Frames of WebSocket (RFC 6455, 5.2), as far as the end of a tunnel needs them: where one ends,
+# and the frame that says goodbye.
+#
+# A tunnel carries bytes and understands nothing. But a closing frame in the middle of another
+# frame would be read as a part of it, so each direction is counted along: a header is 2 to 14
+# bytes, its payload is skipped.
+
+TRY_AGAIN_LATER = 1013
+"""Close code: the client may connect again, and will wait in line then."""
+
+FRAMES_MAX = 1_024
+"""Frames counted in one read: more than programs send at once, and 0.3 ms. Beyond it counting stops
+for good.
+"""
+
+_CLOSE = 0x88
+_MASKED = 0x80
+
+
+class FrameCount:
+    """The position in one direction of a tunnel."""
+
+    __slots__ = ("_head", "_left", "_lost")
+
+    def __init__(self) -> None:
+        self._head = b""  # of a frame whose header is not complete
+        self._left = 0  # bytes of the payload still to come
+        self._lost = False
+
+    @property
+    def between(self) -> bool:
+        """Whether the last byte ended a frame."""
+        return not self._lost and not self._left and not self._head
+
+    def feed(self, data: bytes) -> None:
+        if self._lost:
+            return
+        if self._head:
+            data, self._head = self._head + data, b""
+        at, size = self._left, len(data)
+        for _ in range(FRAMES_MAX + 1):
+            if at >= size:
+                self._left = at - size
+                return
+            end = _payload_end(data, at)
+            if not end:
+                self._head, self._left = data[at:], 0
+                return
+            at = end
+        self._lost, self._head = True, b""
+
+
+def _payload_end(data: bytes, at: int) -> int:
+    """The end of the frame at `at`; 0 while its header is incomplete."""
+    if len(data) < at + 2:
+        return 0
+    short = data[at + 1] & 0x7F
+    begins = at + (2 if short < 126 else 4 if short == 126 else 10)
+    if len(data) < begins:
+        return 0
+    length = short if short < 126 else int.from_bytes(data[at + 2 : begins], "big")
+    return begins + (4 if data[at + 1] & _MASKED else 0) + length
+
+
+def close_frame(code: int, mask: bytes = b"") -> bytes:
+    """A closing frame. `mask`: four unpredictable bytes from a client; empty from a server."""
+    payload = struct.pack("!H", code)
+    if not mask:
+        return bytes((_CLOSE, len(payload))) + payload
+    return (
+        bytes((_CLOSE, _MASKED | len(payload)))
+        + mask
+        + bytes(byte ^ mask[place] for place, byte in enumerate(payload))
+    )
+
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _KEY = re.compile(rb"[A-Za-z0-9+/]{21}[AQgw]==")

@@ -9,9 +9,8 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
-from greenroom.ledgers.redis.call import call_function
 from greenroom.ledgers.redis.connect import Client
-from greenroom.ledgers.redis.library import LEADER_LIBRARY
+from greenroom.ledgers.redis.library import LEADER_LIBRARY, call_function
 
 STREAM_MAX = 20_000
 """Six hours of fifty processes. The oldest go first."""

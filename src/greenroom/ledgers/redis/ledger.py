@@ -25,10 +25,9 @@ from greenroom.ledgers.redis.answers import (
     Reader,
     settings_of,
 )
-from greenroom.ledgers.redis.batcher import GATHERED_MAX, RequestBatcher
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.library import Library
-from greenroom.ledgers.redis.wire import Command, Unreachable
+from greenroom.ledgers.redis.wire import GATHERED_MAX, Command, RequestBatcher, Unreachable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 

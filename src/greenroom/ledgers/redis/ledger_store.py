@@ -15,13 +15,12 @@ from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.ledgers.coordination import Borrow
 from greenroom.ledgers.memory import Gauges
-from greenroom.ledgers.redis.batcher import RequestBatcher
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.ledger import RedisLedger
 from greenroom.ledgers.redis.library import LEDGER_LIBRARY, Library
 from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
-from greenroom.ledgers.redis.wire import Command, Unreachable, wire
+from greenroom.ledgers.redis.wire import Command, RequestBatcher, Unreachable, wire
 from greenroom.model.room import Room
 
 TIMEOUT_S = 1.0

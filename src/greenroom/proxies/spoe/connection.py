@@ -9,7 +9,7 @@ import os
 from typing import cast
 
 from greenroom.decision.arrival import Sender
-from greenroom.decision.socket_ends import SocketEnds, socket_ends
+from greenroom.decision.forwarded import SocketEnds, socket_ends
 from greenroom.proxies.spoe import frames
 from greenroom.proxies.spoe.frames import (
     TWO_NUMBERS,

@@ -9,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from greenroom.decision.cookies import HOST_PREFIX
-from greenroom.model.account import Role
+from greenroom.model.account import Role, SessionRow
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
-from greenroom.model.session import SessionRow
 from greenroom.model.zone import Zone
 from greenroom.web.config_service import ConfigChange, ConfigService, refuse_read_only
 from greenroom.web.pages.rendering import Viewer

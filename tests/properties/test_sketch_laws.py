@@ -12,11 +12,11 @@ TIMES = st.lists(st.floats(0.01, 60_000), min_size=1, max_size=60)
 
 
 @given(TIMES, st.floats(0, 100))
-def test_a_quantile_is_within_two_percent_of_the_value_at_its_rank(
+def test_a_quantile_is_within_four_percent_of_the_value_at_its_rank(
     times: list[float], percent: float
 ) -> None:
     exact = sorted(times)[max(1, ceil(percent / 100 * len(times))) - 1]
-    assert Sketch.of(times).quantile(percent) == pytest.approx(exact, rel=0.021, abs=0.006)
+    assert Sketch.of(times).quantile(percent) == pytest.approx(exact, rel=0.041, abs=0.011)
 
 
 @given(TIMES, TIMES)

@@ -2,7 +2,7 @@
 Short spans are read from single events, long ones from hourly sums.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -17,18 +17,17 @@ from greenroom.health.rules.memory import (
     HourQuestion,
     KeptEvent,
     StepCount,
+    Timing,
 )
 from greenroom.health.rules.sketch import Sketch
 from greenroom.model.probe import ProbeResult
 
 K = TypeVar("K")
 
-EVENTS_MAX = 50_000
+EVENTS_MAX = 10_000
 """Events that one page reads; where there are more it takes hourly sums."""
 
 EVENTS_MS = 25 * HOUR_MS
-
-HOURS_MAX = 100_000
 
 SHORT_MS = 2 * HOUR_MS
 """The table of all checks counts whole hours, but single verdicts in shorter spans."""
@@ -119,6 +118,16 @@ def availability(
     return found
 
 
+def whole(available: Mapping[str, Mapping[int, UptimeShare]]) -> dict[str, UptimeShare]:
+    """Of all steps together."""
+    return {
+        check_id: UptimeShare(
+            sum(one.good for one in steps.values()), sum(one.total for one in steps.values())
+        )
+        for check_id, steps in available.items()
+    }
+
+
 def _plus(share: UptimeShare, one: StepCount) -> UptimeShare:
     return UptimeShare(share.good + (0 if one.reason else one.number), share.total + one.number)
 
@@ -153,82 +162,58 @@ def failures(
     return dict(ordered), total
 
 
-class _Timed(NamedTuple):
-    """Probes of one region that began in the same hour or at the same time."""
-
-    region: str
-    at_ms: int
-    healthy: bool
-    number: int
-    times: Iterable[tuple[str, Sketch | float]]
-
-
-def _timed(history: HealthHistory, check_id: str, span: HealthSpan) -> Iterable[_Timed]:
+def _timings(history: HealthHistory, check_id: str, span: HealthSpan) -> Sequence[Timing]:
     if span.hourly:
-        question = HourQuestion(
-            span.begin_ms, span.end_ms, [check_id], probes=True, limit=HOURS_MAX
+        return history.hour_timings(
+            HourQuestion(span.begin_ms, span.end_ms, [check_id], probes=True)
         )
-        for one in history.hours(question):
-            times = zip(TIMES, one.times, strict=True) if one.healthy else ()
-            yield _Timed(one.region, one.hour_ms, bool(one.healthy), one.count, times)
-        return
-    events = EventQuestion(span.begin_ms, span.end_ms, [check_id], probes=True, limit=EVENTS_MAX)
-    for event in history.events(events):
-        result = event.result
-        values = [(name, getattr(result, name)) for name in TIMES] if event.healthy else []
-        yield _Timed(event.region, event.at_ms, event.healthy, 1, values)
+    return history.timings(EventQuestion(span.begin_ms, span.end_ms, [check_id], probes=True))
 
 
 def latency(history: HealthHistory, check_id: str, span: HealthSpan) -> Latency:
-    steps: dict[int, dict[str, Sketch]] = {}
-    regions: dict[str, dict[str, Sketch]] = {}
+    parts: dict[tuple[str, int], list[Sketch]] = {}
     shares: dict[str, UptimeShare] = {}
-    hours: dict[tuple[str, int], Sketch] = {}
-    heat_ms = max(HOUR_MS, span.step_ms)
-    for one in _timed(history, check_id, span):
+    for one in _timings(history, check_id, span):
         share = shares.get(one.region, UptimeShare())
         good = one.number if one.healthy else 0
         shares[one.region] = UptimeShare(share.good + good, share.total + one.number)
-        into = (
-            _sketches(steps, span.step_of(one.at_ms)),
-            _sketches(regions, one.region),
-        )
-        hour = hours.setdefault((one.region, one.at_ms // heat_ms * heat_ms), Sketch())
-        for name, found in one.times:
-            for sketches in into:
-                _add(sketches[name], found)
-            if name == "rtt_ms":
-                _add(hour, found)
+        sketches = _at(parts, (one.region, span.step_of(one.at_ms)))
+        for sketch, found in zip(sketches, one.times, strict=True) if one.healthy else ():
+            if isinstance(found, Sketch):
+                sketch.add(found)
+            elif isinstance(found, float) and found:
+                sketch.record(found)
+    steps: dict[int, list[Sketch]] = {}
+    regions: dict[str, list[Sketch]] = {}
+    heat: dict[tuple[str, int], Sketch] = {}
+    heat_ms = max(HOUR_MS, span.step_ms)
+    for (region, at), sketches in sorted(parts.items()):
+        for into in (_at(steps, at), _at(regions, region)):
+            for sketch, found in zip(into, sketches, strict=True):
+                sketch.add(found)
+        heat.setdefault((region, at // heat_ms * heat_ms), Sketch()).add(sketches[_RTT])
     return Latency(
-        {
-            at: sketches
-            for at, sketches in steps.items()
-            if any(s.counts for s in sketches.values())
-        },
+        {at: dict(zip(TIMES, sketches, strict=True)) for at, sketches in steps.items()},
         [
             RegionFigures(
                 region,
                 shares[region],
-                {name: sketch.quantile(50) for name, sketch in sketches.items()},
-                sketches["rtt_ms"],
+                {name: one.quantile(50) for name, one in zip(TIMES, sketches, strict=True)},
+                sketches[_RTT],
             )
-            for region, sketches in sorted(regions.items())
+            for region, sketches in regions.items()
         ],
-        {key: sketch.quantile(50) for key, sketch in hours.items() if sketch.counts},
+        {key: sketch.quantile(50) for key, sketch in heat.items() if sketch.counts},
     )
 
 
-def _sketches(of: dict[K, dict[str, Sketch]], key: K) -> dict[str, Sketch]:
+_RTT = TIMES.index("rtt_ms")
+
+
+def _at(of: dict[K, list[Sketch]], key: K) -> list[Sketch]:
     if key not in of:
-        of[key] = {name: Sketch() for name in TIMES}
+        of[key] = [Sketch() for _ in TIMES]
     return of[key]
-
-
-def _add(sketch: Sketch, found: Sketch | float) -> None:
-    if isinstance(found, Sketch):
-        sketch.add(found)
-    elif found:
-        sketch.record(found)
 
 
 def log(

@@ -20,6 +20,7 @@ from sqlalchemy import (
     case,
     delete,
     func,
+    literal_column,
     select,
 )
 
@@ -30,9 +31,10 @@ from greenroom.health.rules.memory import (
     HourQuestion,
     HourSum,
     StepCount,
+    Timing,
     hour_sums,
 )
-from greenroom.health.rules.sketch import Sketch
+from greenroom.health.rules.sketch import Sketch, SketchBytes
 from greenroom.model.probe import CheckEvent
 
 CHECKS_AT_ONCE = 500
@@ -70,10 +72,17 @@ Index(
     sqlite_where=hours.c.scope == "overall",
     postgresql_where=hours.c.scope == "overall",
 )
-"""Answers how available every check was, without reading the rows."""
+Index(
+    "health_hours_counts",
+    *(
+        hours.c[name]
+        for name in ("check_id", "hour_ms", "scope", "probe", "healthy", "reason", "count")
+    ),
+)
+"""They answer how available checks were and why probes failed, without reading the rows."""
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[Sketch]).decode
+_unpack = msgspec.msgpack.Decoder(list[SketchBytes]).decode
 _OWN = ("zone_id", "name", "fqdn", "expected")
 
 
@@ -96,13 +105,17 @@ def _parts(check_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield check_ids[at : at + CHECKS_AT_ONCE]
 
 
+def packed(times: Sequence[Sketch]) -> bytes:
+    return _pack([sketch.kept() for sketch in times])
+
+
 def _row(one: HourSum) -> dict[str, Any]:
     row = {name: getattr(one, name) for name in (*HOUR_KEY, *_OWN, "count")}
-    return {**row, "times": _pack(one.times)}
+    return {**row, "times": packed(one.times)}
 
 
 def _sum(row: Any) -> HourSum:
-    return HourSum(**{**row._mapping, "times": _unpack(row.times)})
+    return HourSum(**{**row._mapping, "times": [Sketch.opened(one) for one in _unpack(row.times)]})
 
 
 def _where(wanted: Select[Any], question: HourQuestion) -> Select[Any]:
@@ -132,6 +145,17 @@ def counts(connection: Connection, question: HourQuestion) -> list[StepCount]:
     return [StepCount(row[0], row[1], row[2], int(row[3])) for row in connection.execute(wanted)]
 
 
+def timings(connection: Connection, question: HourQuestion) -> list[Timing]:
+    of = ("region", "hour_ms", "healthy", "count", "times")
+    found = connection.execute(_where(select(*(hours.c[name] for name in of)), question))
+    return [
+        Timing(
+            row[0], row[1], bool(row[2]), row[3], [Sketch.opened(one) for one in _unpack(row[4])]
+        )
+        for row in found
+    ]
+
+
 def availability(
     connection: Connection, since_ms: int, until_ms: int
 ) -> Mapping[str, tuple[int, int]]:
@@ -139,7 +163,7 @@ def availability(
     wanted = (
         select(hours.c.check_id, good, func.sum(hours.c["count"]))
         .where(
-            hours.c.scope == "overall",
+            hours.c.scope == literal_column("'overall'"),  # written out, for the index
             hours.c.hour_ms >= since_ms // HOUR_MS * HOUR_MS,
             hours.c.hour_ms < until_ms,
         )

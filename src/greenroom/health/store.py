@@ -27,6 +27,7 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    literal_column,
     select,
     text,
 )
@@ -42,6 +43,7 @@ from greenroom.health import hour_store
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import (
     HOUR_MS,
+    TIMES,
     EventQuestion,
     HealthBatch,
     HealthMemory,
@@ -49,6 +51,7 @@ from greenroom.health.rules.memory import (
     HourSum,
     KeptEvent,
     StepCount,
+    Timing,
     Uptime,
 )
 from greenroom.health.rules.roster import Agent
@@ -60,6 +63,7 @@ EVENTS_KEPT = 3_000_000
 
 EVENTS_MS = 31 * 86_400_000
 DAYS_KEPT = 400
+DAY_MS = 86_400_000
 
 PRUNE_EVERY = 60
 
@@ -113,6 +117,20 @@ events = Table(
     Index("health_events_at", "at_ms"),
     Index("health_events_check", "check_id", "at_ms"),
 )
+_LATER_INDEXES = [
+    Index(
+        name,
+        events.c.check_id,
+        events.c.at_ms,
+        sqlite_where=where,
+        postgresql_where=where,
+    )
+    for name, where in (
+        ("health_events_failed", events.c.healthy == literal_column("0")),
+        ("health_events_changed", events.c.changed == literal_column("1")),
+    )
+]
+"""Of the few rows that filters of the log look for."""
 days = Table(
     "health_days",
     metadata,
@@ -245,10 +263,39 @@ class SqlHealthStore:
         with transaction(self._engine, writes=False) as connection:
             return hour_store.counts(connection, question)
 
-    def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
+    def hour_timings(self, question: HourQuestion) -> list[Timing]:
         self._prepare()
         with transaction(self._engine, writes=False) as connection:
-            return hour_store.availability(connection, since_ms, until_ms)
+            return hour_store.timings(connection, question)
+
+    def timings(self, question: EventQuestion) -> list[Timing]:
+        of = (events.c.region, events.c.at_ms, events.c.healthy, *(events.c[one] for one in TIMES))
+        wanted = _wanted(select(*of), question).limit(PAGE_MAX)
+        return [Timing(row[0], row[1], bool(row[2]), 1, row[3:]) for row in self._read(wanted)]
+
+    def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
+        """Whole days from the sums of days: there are few."""
+        self._prepare()
+        first, last = -(-since_ms // DAY_MS) * DAY_MS, until_ms // DAY_MS * DAY_MS
+        edges = [(since_ms, first), (last, until_ms)] if first < last else [(since_ms, until_ms)]
+        sums: dict[str, tuple[int, int]] = {}
+        with transaction(self._engine, writes=False) as connection:
+            parts = [
+                hour_store.availability(connection, *edge) for edge in edges if edge[0] < edge[1]
+            ]
+            if first < last:
+                whole = (
+                    select(days.c.check_id, func.sum(days.c.good), func.sum(days.c.total))
+                    .where(days.c.day >= _day(first), days.c.day < _day(last))
+                    .group_by(days.c.check_id)
+                )
+                found = connection.execute(whole)
+                parts.append({row[0]: (int(row[1]), int(row[2])) for row in found})
+        for part in parts:
+            for key, (good, total) in part.items():
+                before = sums.get(key, (0, 0))
+                sums[key] = before[0] + good, before[1] + total
+        return sums
 
     def step_counts(self, question: EventQuestion, step_ms: int) -> list[StepCount]:
         at = events.c.at_ms - events.c.at_ms % step_ms
@@ -351,10 +398,7 @@ class SqlHealthStore:
         sums: dict[tuple[str, str], list[float]] = {}
         for event in found:
             if event.scope == "overall":
-                day = (
-                    f"{datetime.datetime.fromtimestamp(event.at_ms // 1000, datetime.UTC):%Y-%m-%d}"
-                )
-                entry = sums.setdefault((event.check_id, day), [0, 0, 0.0])
+                entry = sums.setdefault((event.check_id, _day(event.at_ms)), [0, 0, 0.0])
                 entry[0] += event.healthy
                 entry[1] += 1
                 entry[2] += event.result.rtt_ms or event.result.tcp_ms if event.healthy else 0.0
@@ -376,6 +420,10 @@ class SqlHealthStore:
         hour_store.prune(connection, now_ms - EVENTS_MS - HOUR_MS, known)
 
 
+def _day(at_ms: int) -> str:
+    return f"{datetime.datetime.fromtimestamp(at_ms // 1000, datetime.UTC):%Y-%m-%d}"
+
+
 def _make_tables(connection: Connection) -> None:
     known = inspect(connection)
     older = known.has_table("health_events") and not known.has_table("health_hours")
@@ -387,6 +435,8 @@ def _make_tables(connection: Connection) -> None:
             connection.execute(
                 text(f"ALTER TABLE health_events ADD COLUMN {name} FLOAT NOT NULL DEFAULT 0")
             )
+    for index in _LATER_INDEXES:
+        index.create(connection, checkfirst=True)
     if older:
         newest = connection.execute(select(func.max(events.c.number))).scalar() or 0
         upsert(connection, rollup, [{"id": 1, "below": newest + 1}], {"below"})
@@ -400,9 +450,10 @@ def _wanted(wanted: Select[Any], question: EventQuestion) -> Select[Any]:
         if getattr(question, name):
             wanted = wanted.where(events.c[name] == getattr(question, name))
     if question.only_changes:
-        wanted = wanted.where(events.c.changed == 1)
+        wanted = wanted.where(events.c.changed == literal_column("1"))
     if question.healthy is not None:
-        wanted = wanted.where(events.c.healthy == int(question.healthy))
+        # written out, so that the index of the rows that are not is found
+        wanted = wanted.where(events.c.healthy == literal_column(str(int(question.healthy))))
     if question.probes is not None:
         wanted = wanted.where(events.c.agent != "" if question.probes else events.c.agent == "")
     if question.before:

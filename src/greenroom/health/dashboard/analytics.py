@@ -10,6 +10,7 @@ from starlette.responses import Response
 from greenroom.errors import StorageFailed
 from greenroom.health import figures
 from greenroom.health.figures import HealthSpan, Latency, UptimeShare
+from greenroom.health.monitor import GLOBAL
 from greenroom.health.rules.memory import EventQuestion, HealthHistory, KeptEvent
 from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.configuration import Entry
@@ -118,10 +119,7 @@ def _values(
     chosen = _chosen(page, checks, shares)
     drawn = figures.span_for(history, chosen, begin_ms, end_ms, step_ms)
     available = figures.availability(history, chosen, drawn)
-    for check_id, steps in available.items():
-        shares[check_id] = (
-            UptimeShare(*map(sum, zip(*steps.values(), strict=True))) if steps else UptimeShare()
-        )
+    shares |= figures.whole(available)
     failed, probes = figures.failures(history, chosen, drawn)
     focus = page.query("of") if page.query("of") in chosen else chosen[0]
     detail = figures.latency(history, focus, drawn)
@@ -263,10 +261,16 @@ def _chart_data(
             **{name: {"unit": "ms", "series": [_band(name, detail, steps)]} for name in LATENCIES},
         },
         "heat": {
-            "rows": [one.region for one in detail.regions],
-            "cells": [[at, region, value] for (region, at), value in sorted(detail.heat.items())],
+            "rows": [_where(one.region) for one in detail.regions],
+            "cells": [
+                [at, _where(region), value] for (region, at), value in sorted(detail.heat.items())
+            ],
         },
     }
+
+
+def _where(region: str) -> str:
+    return "here" if region in (GLOBAL, "") else region
 
 
 def _most(failed: Mapping[str, Mapping[int, int]]) -> dict[str, Mapping[int, int]]:

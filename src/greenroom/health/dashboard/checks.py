@@ -35,6 +35,7 @@ from greenroom.web.refusals import ApiFault, Refused
 CHECK_PATH = "/zones/{zone_id}/health/{check_id}"
 DAY_MS = 24 * 3_600_000
 EVENTS_SHOWN = 100
+STEP_MS = 3_600_000
 
 TONES = {"healthy": "green", "unhealthy": "red", "unknown": "yellow", "suspended": "gray"}
 WORDS = {
@@ -43,7 +44,6 @@ WORDS = {
     "unknown": "Pending first check",
     "suspended": "Suspended",
 }
-TIMES = {"tcp_ms": "Connect", "tls_ms": "TLS", "ttfb_ms": "First byte", "rtt_ms": "Whole answer"}
 
 LABELS: Mapping[str, str] = {
     "name": "Name",
@@ -136,10 +136,12 @@ def table(page: PageRequest) -> Response:
 
 def show(page: PageRequest) -> Response:
     entry, states = _check(page), _view(page)
-    known, events = None, list[tuple[int, Json]]()
+    detail, share, events = None, figures.UptimeShare(), list[tuple[int, Json]]()
     if states is not None:
         begin, end = page.now_ms - DAY_MS, page.now_ms + 1
-        known = health_history.figures(states, entry.record, begin, end)
+        span = figures.span_for(states.history, [entry.id], begin, end, STEP_MS)
+        detail = figures.latency(states.history, entry.id, span)
+        share = figures.whole(figures.availability(states.history, [entry.id], span))[entry.id]
         question = EventQuestion(begin, end, [entry.id], probes=True, limit=EVENTS_SHOWN)
         events = [
             (kept.number, health_history.show(kept.event)) for kept in states.history.log(question)
@@ -150,11 +152,13 @@ def show(page: PageRequest) -> Response:
         entry=entry,
         zone=page.zone,
         shown=shown,
-        figures=known,
+        detail=detail,
+        share=share,
         events=events,
         tones=TONES,
         words=WORDS,
-        times=TIMES,
+        times=figures.PHASES,
+        waterfall_of=figures.waterfall,
     )
 
 

@@ -138,6 +138,16 @@ def hour_sums(events: Iterable[CheckEvent]) -> dict[tuple[Any, ...], HourSum]:
     return sums
 
 
+class Timing(NamedTuple):
+    """Probes of one region: one at `at_ms`, or those of that hour. `times` as TIMES."""
+
+    region: str
+    at_ms: int
+    healthy: bool
+    number: int
+    times: Sequence[float] | Sequence[Sketch]
+
+
 class StepCount(NamedTuple):
     """Events of one check and reason from `at_ms` on. `reason` is empty for healthy ones."""
 
@@ -176,10 +186,14 @@ class HealthHistory(Protocol):
 
     def hour_counts(self, question: HourQuestion) -> list[StepCount]: ...
 
+    def hour_timings(self, question: HourQuestion) -> list[Timing]: ...
+
+    def timings(self, question: EventQuestion) -> list[Timing]: ...
+
     def step_counts(self, question: EventQuestion, step_ms: int) -> list[StepCount]: ...
 
     def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
-        """Check -> (healthy verdicts, verdicts) of whole hours."""
+        """Check -> (healthy verdicts, verdicts) of whole hours, of all checks."""
 
     def counts(
         self, check_id: str, since_ms: int, until_ms: int

@@ -1,26 +1,45 @@
-"""Quantiles of latencies from counts in buckets that grow by GROWTH: a quantile is within 2 % of a
+"""Quantiles of latencies from counts in buckets that grow by GROWTH: a quantile is within 4 % of a
 measured value, and sketches add up. Least, greatest and sum are exact.
+
+All counts are one integer with LANE bits for each bucket, so that a sum of two sketches is one
+addition: a page adds twenty thousand.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 from math import ceil, log
 
 import msgspec
 
-GROWTH = 1.04
+GROWTH = 1.08
 LEAST_MS = 0.01
 """Times have two decimals."""
+LANE = 32
+BUCKETS = 260
+"""Up to a day."""
 
 _LOG = log(GROWTH)
 
 
-class Sketch(msgspec.Struct, array_like=True):
+class SketchBytes(msgspec.Struct, array_like=True, frozen=True):
+    """As it is kept: the lanes from the first that is not empty on."""
+
+    least: float
+    greatest: float
+    sum: float
+    first: int
+    lanes: bytes
+
+
+class Sketch:
     """Of positive times in milliseconds."""
 
-    least: float = 0.0
-    greatest: float = 0.0
-    sum: float = 0.0
-    counts: dict[int, int] = {}
+    __slots__ = ("counts", "greatest", "least", "sum")
+
+    def __init__(self) -> None:
+        self.least = self.greatest = self.sum = 0.0
+        self.counts = 0
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Sketch":
@@ -29,26 +48,46 @@ class Sketch(msgspec.Struct, array_like=True):
             made.record(value)
         return made
 
+    @classmethod
+    def opened(cls, kept: SketchBytes) -> "Sketch":
+        made = cls()
+        made.least, made.greatest, made.sum = kept.least, kept.greatest, kept.sum
+        made.counts = int.from_bytes(kept.lanes, "little") << kept.first * LANE
+        return made
+
+    def kept(self) -> SketchBytes:
+        first = max(0, (self.counts & -self.counts).bit_length() - 1) // LANE
+        lanes = self.counts >> first * LANE
+        found = lanes.to_bytes(-(-lanes.bit_length() // 8), "little")
+        return SketchBytes(self.least, self.greatest, self.sum, first, found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sketch) and self.kept() == other.kept()
+
+    __hash__ = None  # type: ignore[assignment]
+
     @property
     def count(self) -> int:
-        return sum(self.counts.values())
+        return sum(self._lanes())
+
+    def _lanes(self) -> memoryview:
+        return memoryview(self.counts.to_bytes(BUCKETS * LANE // 8, "little")).cast("I")
 
     def record(self, value: float) -> None:
-        bucket = ceil(log(max(value, LEAST_MS)) / _LOG)
+        bucket = min(BUCKETS - 1, ceil(log(max(value, LEAST_MS) / LEAST_MS) / _LOG))
         self._widen(value, value, value)
-        self.counts[bucket] = self.counts.get(bucket, 0) + 1
+        self.counts += 1 << bucket * LANE
 
     def add(self, other: "Sketch") -> None:
-        if not other.counts:
-            return
-        self._widen(other.least, other.greatest, other.sum)
-        counts = self.counts
-        for bucket, count in other.counts.items():
-            counts[bucket] = counts.get(bucket, 0) + count
+        if other.counts:
+            self._widen(other.least, other.greatest, other.sum)
+            self.counts += other.counts
 
     def _widen(self, least: float, greatest: float, total: float) -> None:
-        self.least = min(self.least, least) if self.counts else least
-        self.greatest = max(self.greatest, greatest)
+        if not self.counts or least < self.least:
+            self.least = least
+        if greatest > self.greatest:
+            self.greatest = greatest
         self.sum += total
 
     @property
@@ -57,10 +96,9 @@ class Sketch(msgspec.Struct, array_like=True):
 
     def quantile(self, percent: float) -> float:
         """0 without values."""
-        rank, seen = max(1, ceil(percent / 100 * self.count)), 0
-        for bucket in sorted(self.counts):
-            seen += self.counts[bucket]
-            if seen >= rank:
-                middle = 2 * GROWTH**bucket / (GROWTH + 1)
-                return round(min(max(middle, self.least), self.greatest), 2)
-        return 0.0
+        if not self.counts:
+            return 0.0
+        seen = list(accumulate(self._lanes()))
+        bucket = bisect_left(seen, max(1, ceil(percent / 100 * seen[-1])))
+        middle = LEAST_MS * 2 * GROWTH**bucket / (GROWTH + 1)
+        return round(min(max(middle, self.least), self.greatest), 2)

@@ -80,7 +80,7 @@ WEBHOOK = ApiSchema(
             Shown({"type": "string", "enum": sorted({row.published for row in CHANNELS.values()})}),
         ),
         computed(
-            "created_at", "when it was made", Shown({"type": "string", "format": "date-time"})
+            "created_at", "creation time", Shown({"type": "string", "format": "date-time"})
         ),
         computed("last_success", "when it last took a message", _TIME_OR_NULL),
         computed("last_failure", "when it last did not", _TIME_OR_NULL),

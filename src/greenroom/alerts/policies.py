@@ -169,8 +169,8 @@ POLICY = ApiSchema(
             NEEDED,
         ),
         ApiField("filters", Spec("which alerts of the type count"), Filters(), {}),
-        computed("created", "when it was made", _TIME),
-        computed("modified", "when it was changed last", _TIME),
+        computed("created", "creation time", _TIME),
+        computed("modified", "time of the last change", _TIME),
         computed(
             "read_only",
             "true: it comes from a configuration file and can only be changed there",

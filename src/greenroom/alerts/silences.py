@@ -53,8 +53,8 @@ SILENCE = ApiSchema(
             MomentField(),
             writable=True,
         ),
-        computed("created_at", "when it was made", _TIME),
-        computed("updated_at", "when it was changed last", _TIME),
+        computed("created_at", "creation time", _TIME),
+        computed("updated_at", "time of the last change", _TIME),
     )
 )
 

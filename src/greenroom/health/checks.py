@@ -164,8 +164,8 @@ HEALTH_CHECK = ApiSchema.of(
         **dict.fromkeys(_ZEROS, DefaultNumber()),
     },
     more=(
-        computed("created_on", "when it was made", Shown(_TIME)),
-        computed("modified_on", "when it was changed last", Shown(_TIME)),
+        computed("created_on", "creation time", Shown(_TIME)),
+        computed("modified_on", "time of the last change", Shown(_TIME)),
         computed(
             "status",
             "what the origin is at the moment",

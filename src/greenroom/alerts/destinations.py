@@ -79,9 +79,7 @@ WEBHOOK = ApiSchema(
             "the service that the URL was recognised as, in the words that Cloudflare published",
             Shown({"type": "string", "enum": sorted({row.published for row in CHANNELS.values()})}),
         ),
-        computed(
-            "created_at", "creation time", Shown({"type": "string", "format": "date-time"})
-        ),
+        computed("created_at", "creation time", Shown({"type": "string", "format": "date-time"})),
         computed("last_success", "when it last took a message", _TIME_OR_NULL),
         computed("last_failure", "when it last did not", _TIME_OR_NULL),
         computed(

@@ -54,7 +54,7 @@ class SharedRoom:
     gauges: Gauges = NOTHING
     estimate: Estimate | None = None
 
-    def figures(self, now_ms: int) -> Figures:
+    def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
         """As they were at the last look, with those of other data centers."""
         found = Figures(
             active=self.gauges.active,
@@ -68,12 +68,13 @@ class SharedRoom:
         elsewhere = self.ledger.reader.elsewhere
         if elsewhere is None:
             return found
-        others = [_center(one, now_ms) for one in elsewhere.figures(now_ms)]
+        looked_ms = self.owner.looked_ms
+        others = [_center(one, looked_ms) for one in elsewhere.figures(looked_ms)]
         return found.with_others(self.owner.data_center, others)
 
 
-def _center(found: CenterFigures, now_ms: int) -> CenterView:
-    age_s = max(0, now_ms - found.heard_ms) / 1000 if found.heard_ms else None
+def _center(found: CenterFigures, line_ms: int) -> CenterView:
+    age_s = max(0, line_ms - found.heard_ms) / 1000 if found.heard_ms else None
     return CenterView(
         found.name,
         found.active,
@@ -99,6 +100,10 @@ class SharedLedgerStore:
         self.open: Mapping[str, SharedRoom] = {}
         self.failing = False
         self.data_center = shared.data_center
+        self.looked_ms = 0
+        """On the coordinator's clock. A process that nobody asks looks rarely, and the age of what
+        it knows says nothing about other data centers.
+        """
         self._reason = ""
         self._say = say
         self._asked_s = float("-inf")
@@ -267,6 +272,7 @@ class SharedLedgerStore:
             self.failing = not found
             self._reason = self._reason if self.failing else ""
         self._looked_s = self._looked_s[1], time.monotonic()
+        self.looked_ms = self._clock.now_ms()
         for room_id, gauges in found.items():
             room = self.open.get(room_id)
             if room is not None:

@@ -17,9 +17,6 @@ from greenroom.pages.page import UNCACHEABLE
 from greenroom.pages.session_page import refresh_s, session_json, session_page, session_script
 from greenroom.request.admissible import prefers_json
 
-_GRACE_MS = 1_000
-"""A press that came so long ago has been given all the time that there is."""
-
 _SCRIPT = AnswerHeaders(
     (b"Content-Type", b"text/javascript; charset=utf-8"),
     (b"Cache-Control", b"public, max-age=3600"),
@@ -78,7 +75,10 @@ class MoreTime:
         cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(
             self._sealer.seal(renewed, room.id), lasts_s, now_ms
         )
-        last = not room.renews and outcome.renewed_ms < asked.now_ms - _GRACE_MS
+        last = (
+            not room.renews
+            and outcome.renewed_ms < asked.now_ms - room.effective.room.renewal_age_ms
+        )
         if not last and not prefers_json(arrival.header(b"accept")):
             return Answer(303, _TO_PAGE, b"", cookie)
         return replace(self._answer(asked, outcome, last), set_cookie=cookie)

@@ -1,6 +1,6 @@
 """More time for a session that requests do not renew (WCAG 2.2.1).
 
-A visitor may ask again and again; the end is at most a session duration from then, and at most
+A visitor may ask again and again, of which one press in q counts; the end is at most a session duration from then, and at most
 `times` session durations later than without asking. That counts from the last renewal before the
 first extension, which is remembered, so neither haste nor another device makes it more.
 """
@@ -15,15 +15,14 @@ from greenroom.model.visit import Outcome, Standing
 class Extendable(Protocol):
     """A ledger, as far as extending needs it."""
 
-    renews: bool
-
     @property
     def sessions(self) -> Sessions: ...
 
     @property
     def log(self) -> list[bytes]: ...
 
-    def fenced(self, now_ms: int) -> bool: ...
+    def extends(self, renewed_ms: int, now_ms: int) -> bool:
+        """Whether a session last renewed then may be renewed now because its visitor asks."""
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome: ...
 
@@ -31,7 +30,7 @@ class Extendable(Protocol):
 def extend(ledger: Extendable, ticket_id: bytes, times: int, now_ms: int) -> Outcome:
     """ACTIVE with the end as it is now, or GONE. A session that requests renew is only viewed."""
     outcome, sessions = ledger.view(ticket_id, now_ms), ledger.sessions
-    if outcome.standing is Standing.GONE or ledger.renews or ledger.fenced(now_ms):
+    if outcome.standing is Standing.GONE or not ledger.extends(outcome.renewed_ms, now_ms):
         return outcome
     since_ms = sessions.extended.get(ticket_id, outcome.renewed_ms)
     renewed_ms = min(now_ms, since_ms + times * sessions.life_ms)

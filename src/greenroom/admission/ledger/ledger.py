@@ -212,8 +212,9 @@ class Ledger(HeldVisitors):
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
         return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
 
-    def fenced(self, now_ms: int) -> bool:
-        return self.lease.fenced(now_ms)
+    def extends(self, renewed_ms: int, now_ms: int) -> bool:
+        late = now_ms - renewed_ms > self._renewal_age_ms
+        return late and not self.renews and not self.lease.fenced(now_ms)
 
     def line_table(self, now_ms: int) -> LineTable:
         """The line as everybody may see it; for rooms in order of arrival."""

@@ -416,7 +416,8 @@ end
 OPERATIONS[10] = function(id, times)
   local found = view(id)
   local renewed_ms, age = session_of(id)
-  if not renewed_ms or now >= renewed_ms + s.life_ms or s.renews or fenced() then return found end
+  if not renewed_ms or now >= renewed_ms + s.life_ms then return found end
+  if now - renewed_ms <= s.renewal_age_ms or s.renews or fenced() then return found end
   local since_ms = tonumber(call('ZSCORE', k.extended, id) or renewed_ms)
   if age < AGE_MOST and since_ms < renewed_ms - (age + 1) * AGE_CELL_MS then since_ms = renewed_ms end
   local until_ms = min(now, since_ms + times * s.life_ms)

@@ -16,7 +16,7 @@ from greenroom.config.config import Config, UnitFault
 from greenroom.config.documents import file_id
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import ZONE_POLICY, Origin
-from greenroom.model.change import AuditEntry, Change, Put, applied, name_of
+from greenroom.model.change import AuditEntry, AuditFilter, Change, Put, applied, name_of
 from greenroom.model.configuration import (
     KIND_OF,
     KIND_WORDS,
@@ -388,8 +388,9 @@ class LayeredStore:
         *,
         removed_from: str = "",
         about: tuple[str, str] | None = None,
+        where: AuditFilter | None = None,
     ) -> list[AuditEntry]:
-        return self._store.audit(limit, before, removed_from=removed_from, about=about)
+        return self._store.audit(limit, before, removed_from=removed_from, about=about, where=where)
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._store.watch(changed)

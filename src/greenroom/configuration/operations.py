@@ -124,7 +124,9 @@ def begin(
     text: str = "",
     texts: Sequence[LocalMessage] = (),
 ) -> ConfigChange:
-    """`minutes`: how long a hold lasts; None: until it is ended. Raises Refused with every fault."""
+    """`minutes`: how long a hold lasts; None: until it is ended. `count`: visitors who are admitted
+    or whose sessions end. Raises Refused with every fault.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         room_of(known, zone_id, room_id)
@@ -141,11 +143,9 @@ def begin(
         if kind == END_SESSIONS:  # ledgers ignore a time that does not grow
             start_ms = max(start_ms, known.room_in_operation(room_id).sessions_ended_ms + 1)
         lasts_ms = until_ms - start_ms if until_ms else 0
-        return _put(
-            known,
-            room_id,
-            _made(kind, author, start_ms, lasts_ms, text=text.strip(), texts=tuple(texts)),
-        )
+        ended = min(count, ADMIT_MOST) if kind == END_SESSIONS and count else 0
+        more = {"text": text.strip(), "texts": tuple(texts), "count": ended}
+        return _put(known, room_id, _made(kind, author, start_ms, lasts_ms, **more))
 
     return plan
 
@@ -244,4 +244,6 @@ def in_words(kind: str, after: Json | None, room: str) -> str:
             if after
             else f"removed the message of {room}"
         )
-    return f"ended all sessions in {room}" if after else ""
+    people = (after or {}).get("count", 0)
+    number = f" ({people:,} {'visitor' if people == 1 else 'visitors'})" if people else ""
+    return f"ended all sessions in {room}{number}" if after else ""

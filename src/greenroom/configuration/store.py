@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import URL, Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import URL, ColumnElement, Connection, delete, func, insert, select, tuple_, update
 
 from greenroom.configuration.stored_records import (
     FieldSeals,
@@ -31,7 +31,7 @@ from greenroom.database.migrate import VERSIONS, bring_forward, version_of
 from greenroom.database.sessions import SqlSessions
 from greenroom.database.tables import audit, entries, state
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
-from greenroom.model.change import AUTHOR_MAX, AuditEntry, Change, Step, applied, told
+from greenroom.model.change import AUTHOR_MAX, AuditEntry, AuditFilter, Change, Step, applied, told
 from greenroom.model.configuration import SEALED_KINDS, Configuration, Entry
 
 AUDIT_KEPT = 1_000_000
@@ -194,6 +194,7 @@ class SqlStore:
         *,
         removed_from: str = "",
         about: tuple[str, str] | None = None,
+        where: AuditFilter | None = None,
     ) -> list[AuditEntry]:
         wanted = select(audit).order_by(audit.c.number.desc()).limit(min(limit, AUDIT_PAGE_MAX))
         if before is not None:
@@ -202,6 +203,8 @@ class SqlStore:
             wanted = wanted.where(audit.c.parent == removed_from, audit.c.action == "removed")
         if about is not None:
             wanted = wanted.where(audit.c.kind == about[0], audit.c.id == about[1])
+        if where is not None:
+            wanted = wanted.where(*_conditions(where))
         with self.transaction() as connection:
             rows = connection.execute(wanted).mappings().all()
         return [
@@ -348,3 +351,19 @@ def _plain(text: str) -> str:
 
 def _decoded(text: str | None) -> Any:
     return None if text is None else msgspec.json.decode(text)
+
+
+def _conditions(where: AuditFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if where.author:
+        found.append(audit.c.author.icontains(where.author, autoescape=True))
+    if where.kind:
+        found.append(audit.c.kind == where.kind)
+    if where.subjects is not None:
+        subjects = audit.c.id.in_(where.subjects) | audit.c.parent.in_(where.subjects)
+        found.append(subjects | (audit.c.name == where.name))
+    if where.from_ms is not None:
+        found.append(audit.c.at_ms >= where.from_ms)
+    if where.to_ms is not None:
+        found.append(audit.c.at_ms <= where.to_ms)
+    return found

@@ -31,6 +31,7 @@ class ActionTarget(NamedTuple):
     room_id: str
     author: str
     form: Mapping[str, Any]
+    active: int = 0
 
     def text(self, name: str) -> str:
         return str((self.form.get(name) or [""])[-1]).strip()
@@ -264,7 +265,7 @@ ACTIONS: Mapping[str, LiveAction] = {
             lambda _: True,
             lambda _live, _form: {},
             (),
-            plan=lambda target: target.begin(END_SESSIONS),
+            plan=lambda target: target.begin(END_SESSIONS, count=target.active),
             typed=True,
             undoable=False,
         ),

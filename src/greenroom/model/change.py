@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -196,6 +196,19 @@ class AuditEntry:
     name: str
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
+
+
+class AuditFilter(NamedTuple):
+    """All that is given must fit. `author` is part of a name; `subjects` are ids of what was
+    changed or of its parents, and `name` the name that is meant; times are inclusive.
+    """
+
+    author: str = ""
+    kind: str = ""
+    subjects: tuple[str, ...] | None = None
+    name: str = ""
+    from_ms: int | None = None
+    to_ms: int | None = None
 
 
 def name_of(kind: str, record: Record) -> str:

@@ -28,7 +28,12 @@ class Operation:
     author: str = spec("who did it", "", high=300)
     start_ms: int = spec("when it began", low=0)
     until_ms: int = spec("when it ends; 0: when somebody ends it", 0, low=0)
-    count: int = spec("how many more visitors are admitted", 0, low=0, high=ADMIT_MOST)
+    count: int = spec(
+        "how many more visitors are admitted, or whose sessions were ended",
+        0,
+        low=0,
+        high=ADMIT_MOST,
+    )
     text: str = spec("message to waiting visitors", "", high=500)
     texts: tuple[LocalMessage, ...] = spec("the message in other languages", (), high=100)
 

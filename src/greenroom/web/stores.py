@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from greenroom.errors import Problem
 from greenroom.model.account import SessionRow
-from greenroom.model.change import AuditEntry, Change
+from greenroom.model.change import AuditEntry, AuditFilter, Change
 from greenroom.model.configuration import Configuration
 
 
@@ -46,6 +46,7 @@ class ConfigStore(Protocol):
         *,
         removed_from: str = "",
         about: tuple[str, str] | None = None,
+        where: AuditFilter | None = None,
     ) -> list[AuditEntry]:
         """Newest first, all with a number below `before`. `removed_from`: only removals of what
         belonged to this object; `about`: only those of this (kind, id).

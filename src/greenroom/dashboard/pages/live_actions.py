@@ -118,7 +118,9 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, s
     document = one.document(live, {**page.form, "now_ms": page.now_ms})
     event = _event_of(one, live)
     if one.plan is not None:
-        target = ActionTarget(page.zone.id, page.room.id, page.person.author, page.form)
+        target = ActionTarget(
+            page.zone.id, page.room.id, page.person.author, page.form, live.figures.active
+        )
         return "operation", page.room.id, one.plan(target)
     if event is not None:
         return (

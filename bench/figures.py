@@ -278,7 +278,9 @@ def compared(reports: dict[tuple[str, str], SimulationReport], before: dict[str,
     """greenroom's figure, and the best and the worst of the methods; `before`: if not in `reports`."""
     figures = [figure for figure in FIGURES if figure[0] in COMPARED]
     lines = [
-        "| trace | " + " | ".join(f"{title.lower()} | others" for _, title, *_ in figures) + " |",
+        "| trace | "
+        + " | ".join(f"{with_unit(title, form)} | others" for _, title, _, form, _ in figures)
+        + " |",
         "|---" * (1 + 2 * len(figures)) + "|",
     ]
     for name in NAMES:
@@ -289,8 +291,8 @@ def compared(reports: dict[tuple[str, str], SimulationReport], before: dict[str,
                 for algorithm in ALGORITHMS
                 if (name, algorithm) in reports
             ]
-            cells.append(cell(ours, bar_of(name), form, True))
-            cells.append(span(others, form) if others else before[name][place])
+            cells.append(cell(ours, bar_of(name), bare(form), True))
+            cells.append(span(others, bare(form)) if others else before[name][place])
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     notes = [
         f"- *{title}*: {note}. Target: {targets(bar_of, form)}."
@@ -304,8 +306,17 @@ def span(values: list[float | None], form: str) -> str:
     known = [form.format(value) for value in sorted(one for one in values if one is not None)]
     if not known:
         return "-"
-    low = known[0].removesuffix("%").removesuffix(" s")
-    return known[0] if known[0] == known[-1] else f"{low}–{known[-1]}"
+    return known[0] if known[0] == known[-1] else f"{known[0].removesuffix('%')}–{known[-1]}"
+
+
+def bare(form: str) -> str:
+    """A form without its unit, which stands in the head of the table."""
+    return form.partition(" ")[0]
+
+
+def with_unit(title: str, form: str) -> str:
+    unit = form.partition(" ")[2]
+    return f"{title.lower()}, {unit}" if unit else title.lower()
 
 
 def targets(bar_of: Bar, form: str) -> str:
@@ -318,14 +329,17 @@ def single(reports: dict[tuple[str, str], SimulationReport]) -> str:
     """Figures of greenroom alone: a column each."""
     columns = [figure for figure in FIGURES if figure[0] not in COMPARED]
     lines = [
-        "| trace | " + " | ".join(title.lower() for _, title, *_ in columns) + " |",
+        "| trace | "
+        + " | ".join(with_unit(title, form) for _, title, _, form, _ in columns)
+        + " |",
         "|---" * (1 + len(columns)) + "|",
         "| target | " + " | ".join(targets(bar, form) for _, _, bar, form, _ in columns) + " |",
     ]
     for name in NAMES:
         found = reports[name, "greenroom"]
         cells = [
-            cell(getattr(found, key), bar(name), form, True) for key, _, bar, form, _ in columns
+            cell(getattr(found, key), bar(name), bare(form), True)
+            for key, _, bar, form, _ in columns
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     notes = [f"- *{title}*: {note}." for _, title, _, _, note in columns]

@@ -49,15 +49,6 @@ class FrontEnd(Protocol):
     def close(self) -> None: ...
 
 
-class Configurable(Protocol):
-    def configure(self, config: Config) -> None: ...
-
-
-def configure_all(config: Config, *parts: Configurable) -> None:
-    for part in parts:
-        part.configure(config)
-
-
 MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
 
 

@@ -64,7 +64,6 @@ from greenroom.runtime.front_ends import (
     FrontEnd,
     MakeFrontEnd,
     built_in_front_ends,
-    configure_all,
     drain,
 )
 from greenroom.runtime.health import ProcessHealth, own
@@ -518,7 +517,10 @@ class Process:
                 raise StorageFailed("; ".join(ledgers.closed(prepared)[one] for one in sorted(new)))
             await compiler.compile_ahead(config, prepared, self._clock.now_ms(), lookups)
             table = compiler.table(config, prepared, self._clock.now_ms(), lookups, strict=strict)
-            configure_all(config, *self._control_listeners, *self._front_ends)
+            for listener in self._control_listeners:
+                listener.configure(config)
+            for front_end in self._front_ends:
+                front_end.configure(config)
         except BaseException:
             ledgers.discard(prepared)
             raise

@@ -15,6 +15,7 @@ import structlog
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.analytics.recorder import MINUTES_KEPT
 from greenroom.analytics.rollup import MINUTE_MS, Part
+from greenroom.analytics.store.keeper import Keeper
 from greenroom.errors import StorageFailed
 
 RETRY_S = 5.0
@@ -37,27 +38,6 @@ class Batch(Protocol):
         """Called in the writer's thread."""
 
 
-class WritableStore(Protocol):
-    def begin(self, minute: int) -> int:
-        """Returns in how many rooms the previous process left a minute incomplete. Raises
-        StorageFailed.
-        """
-
-    def write(self, parts: Iterable[Part], now_s: int) -> "object":
-        """All or none. Raises StorageFailed."""
-
-    def tend(self, now_s: int) -> None:
-        """Raises StorageFailed."""
-
-    def end(self) -> None: ...
-
-    def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer: ...
-
-    def rooms_of(self, zone_id: str) -> Collection[str]: ...
-
-    def close(self) -> None: ...
-
-
 class WriterState(msgspec.Struct, frozen=True):
     """`problem` is empty while all is well."""
 
@@ -74,7 +54,7 @@ class Writer:
 
     def __init__(
         self,
-        open_store: Callable[[], WritableStore],
+        open_store: Callable[[], Keeper],
         now_ms: Callable[[], int],
         *,
         records_here: bool = True,
@@ -89,7 +69,7 @@ class Writer:
         self._queue: deque[Batch] = deque()
         self._changed = threading.Condition()
         self._stopping = False
-        self._store: WritableStore | None = None
+        self._store: Keeper | None = None
         self._tended_s = float("-inf")
         self._dropped = self._written = self._failures = 0
         self._written_s = 0.0
@@ -140,7 +120,7 @@ class Writer:
     def rooms_of(self, zone_id: str) -> Collection[str]:
         return self._opened().rooms_of(zone_id)
 
-    def _opened(self) -> WritableStore:
+    def _opened(self) -> Keeper:
         store = self._store
         if store is None:
             raise StorageFailed(self._report_failure or "the analytics store is not open yet")
@@ -174,7 +154,7 @@ class Writer:
         self._recovered()
         return 0.0
 
-    def _open(self) -> WritableStore:
+    def _open(self) -> Keeper:
         store = self._open_store()
         try:
             incomplete = store.begin(self._began_minute) if self._records_here else 0
@@ -190,7 +170,7 @@ class Writer:
         self._store = store
         return store
 
-    def _write(self, store: WritableStore) -> None:
+    def _write(self, store: Keeper) -> None:
         while True:
             with self._changed:
                 if not self._queue:

@@ -36,13 +36,6 @@ Connect = Callable[[], Awaitable[AbstractConnection]]
 class Unreachable(Exception): ...
 
 
-class Wire(Protocol):
-    async def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """ResponseErrors are among the replies. Raises Unreachable."""
-
-    async def close(self) -> None: ...
-
-
 class ServerWire:
     def __init__(self, connect: Connect, library: Library, timeout_s: float) -> None:
         self._make = connect
@@ -176,6 +169,9 @@ class ClusterWire:
             self._known = True
         except (RedisError, OSError, TimeoutError):
             self._known = False
+
+
+Wire = ServerWire | ClusterWire
 
 
 def wire(client: Client, library: Library, timeout_s: float) -> Wire:

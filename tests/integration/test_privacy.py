@@ -13,6 +13,7 @@ def test_nothing_of_a_visitor_is_written_down(greenroom: Any, origin: Any) -> No
         f'origin = "{origin.url}"\ntrusted_proxies = ["127.0.0.1"]\n'
         '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 1\n'
         "new_users_per_minute = 60\nconfirm_newcomers = false\n"
+        "disable_session_renewal = true\nsession_extensions = 2\ncalendar_after_minutes = 1\n"
     )
     headers = {"X-Forwarded-For": ADDRESS, "User-Agent": BROWSER, "Referer": f"http://a/?{SECRET}"}
     inside, waiting, forger = (running.visitor() for _ in range(3))
@@ -26,12 +27,17 @@ def test_nothing_of_a_visitor_is_written_down(greenroom: Any, origin: Any) -> No
         "/shop", "POST", {**headers, "Content-Length": str(len(SECRET))}, SECRET.encode()
     )
     assert held.waiting
+    asked = {**headers, "Accept": "application/json"}
+    link = json.loads(waiting.get("/shop?greenroom=move", headers=asked).body)["greenroom"]["move"]
+    assert waiting.get("/shop?greenroom=calendar", headers=headers).status in (200, 303)
+    more = inside.get("/shop?greenroom=session", "POST", {**asked, "Content-Length": "0"})
+    assert json.loads(more.body)["greenroom"]["session"]["secondsLeft"] > 0
     ticket = next(iter(waiting.cookies.values()))
     running.metric("greenroom_ready")
     assert running.stop() == 0
     written = {path: path.read_bytes() for path in greenroom.folder.rglob("*") if path.is_file()}
     assert written, "or this proves nothing"
     kept = {str(path): text for path, text in written.items()} | {"output": running.output.encode()}
-    for wanted in (ADDRESS, BROWSER, SECRET, ticket):
+    for wanted in (ADDRESS, BROWSER, SECRET, ticket, link["url"].rpartition(".")[2]):
         found = [where for where, text in kept.items() if wanted.encode() in text]
         assert found == [], wanted

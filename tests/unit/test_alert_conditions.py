@@ -13,13 +13,13 @@ from greenroom.alerts.rules.conditions import (
     DAY_MS,
     AlertCondition,
     Certificate,
-    MinuteOfRequests,
     Picture,
     RoomPicture,
     conditions,
     speaks_for,
 )
 from greenroom.alerts.rules.tracker import Tracker
+from greenroom.model.clock import LastMinute
 
 MINUTE = 60_000
 LIMITS = {
@@ -290,12 +290,17 @@ _DATA = {"waiting_room_id": "r1", "waiting_room_name": "shop", "host": "h", "pat
 
 
 def test_the_last_minute_of_counters_that_only_grow() -> None:
-    minute = MinuteOfRequests()
-    assert minute.add(0, 1_000, 10) == (0, 0)
-    assert minute.add(30_000, 1_050, 20) == (50, 10)
-    assert minute.add(60_000, 1_100, 20) == (100, 10)
-    assert minute.add(90_000, 1_100, 20) == (50, 0)
-    assert minute.add(91_000, 5, 0) == (0, 0)
+    minute = LastMinute()
+    for now_ms, requests, failed, grown in (
+        (0, 1_000, 10, (0, 0)),
+        (30_000, 1_050, 20, (50, 10)),
+        (60_000, 1_100, 20, (100, 10)),
+        (90_000, 1_100, 20, (50, 0)),
+        (91_000, 5, 0, (0, 0)),
+    ):
+        minute.add(now_ms, requests, failed)
+        assert minute.growth() == grown
+    assert minute.span_ms == 0
 
 
 def test_of_several_data_centers_one_tells_what_concerns_the_whole_room() -> None:

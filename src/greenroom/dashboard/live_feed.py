@@ -21,6 +21,7 @@ from greenroom.dashboard.room_live import no_estimate, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
 from greenroom.decision.room_view import CenterView, RoomView
 from greenroom.errors import StorageFailed
+from greenroom.model.clock import LastMinute
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigService
@@ -95,23 +96,19 @@ class OriginLastMinute(NamedTuple):
 
 class OriginTrail:
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, float, float, float]] = deque()
+        self._minute = LastMinute()
 
     def add(self, now_ms: int, gateway: Iterable[tuple[str, float]]) -> None:
         counts = dict(gateway)
         errors, answers = (
             sum(counts.get(name, 0) for name in names) for names in (ERRORS, ANSWERS)
         )
-        self._seen.append((now_ms, errors, answers, counts.get("origin_wait_seconds", 0.0)))
-        while self._seen[0][0] < now_ms - RECENT_MS:
-            self._seen.popleft()
+        self._minute.add(now_ms, errors, answers, counts.get("origin_wait_seconds", 0.0))
 
     def last_minute(self) -> OriginLastMinute:
-        if not self._seen or self._seen[-1][0] - self._seen[0][0] < RECENT_MS // 2:
+        if self._minute.span_ms < RECENT_MS // 2:
             return OriginLastMinute()
-        errors, answers, waited_s = (
-            now - before for now, before in zip(self._seen[-1][1:], self._seen[0][1:], strict=True)
-        )
+        errors, answers, waited_s = self._minute.growth()
         return OriginLastMinute(int(errors), waited_s / answers if answers else None)
 
 

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from greenroom.alerts.rules.conditions import (
     BOUND_TYPES,
     Certificate,
-    MinuteOfRequests,
     Picture,
     RoomPicture,
 )
@@ -20,18 +19,18 @@ from greenroom.alerts.rules.matching import bounds
 from greenroom.config.config import Config
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.errors import Problem
+from greenroom.model.clock import LastMinute
 from greenroom.model.configuration import Configuration
 
 
 class PictureTaker:
     def __init__(self) -> None:
-        self._minute = MinuteOfRequests()
+        self._minute = LastMinute()
 
     def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
         counts = dict(state.gateway)
-        requests, failed = self._minute.add(
-            state.now_ms, int(counts.get("forwarded", 0)), int(counts.get("failed", 0))
-        )
+        self._minute.add(state.now_ms, counts.get("forwarded", 0), counts.get("failed", 0))
+        requests, failed = map(int, self._minute.growth())
         sync = state.sync
         speaks = sync is None or (
             sync.syncing and sync.figures_known

@@ -273,17 +273,3 @@ def _room_data(room: Room) -> dict[str, Any]:
 
 def _time(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-class MinuteOfRequests:
-    def __init__(self) -> None:
-        self._seen: list[tuple[int, int, int]] = []
-
-    def add(self, now_ms: int, requests: int, failed: int) -> tuple[int, int]:
-        if self._seen and requests < self._seen[-1][1]:
-            self._seen.clear()  # counted again
-        self._seen.append((now_ms, requests, failed))
-        while len(self._seen) > 1 and self._seen[1][0] <= now_ms - 60_000:
-            self._seen.pop(0)
-        _, before, failed_before = self._seen[0]
-        return requests - before, failed - failed_before

@@ -82,6 +82,8 @@ class Watched:
     async def give_up(self, data_center: str) -> None:
         """Takes the word."""
 
+    def count_instances(self, room_id: str, instances: int) -> None: ...
+
     def state(self) -> Any:
         return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms, sync=self.sync)
 

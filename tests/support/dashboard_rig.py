@@ -63,6 +63,8 @@ class ShownState:
     async def give_up(self, data_center: str) -> None:
         self.given_up.append(data_center)
 
+    def count_instances(self, room_id: str, instances: int) -> None: ...
+
     def state(self) -> ProcessState:
         return ProcessState(
             "1.2.3",

@@ -63,6 +63,8 @@ class Picture:
     def __init__(self, state: ProcessState) -> None:
         self.shown = state
 
+    def count_instances(self, room_id: str, instances: int) -> None: ...
+
     def state(self) -> ProcessState:
         return self.shown
 

@@ -189,7 +189,12 @@ def test_a_key_opens_one_action_whatever_is_offered() -> None:
     for one in ACTIONS.values():
         opposites.setdefault(one.key, []).append(one.name)
     shared = sorted(names for names in opposites.values() if len(names) > 1)
-    assert shared == [["hold", "release"], ["reject", "accept"], ["suspend", "resume"]]
+    assert shared == [
+        ["hold", "release"],
+        ["reject", "accept"],
+        ["suspend", "resume"],
+        ["take-over", "follow"],
+    ]
     for found in (live(), live(room={"queue_all": True}), live(suspended=True)):
         offered = [one.key for one in ACTIONS.values() if one.offered(found)]
         assert len(offered) == len(set(offered))

@@ -66,6 +66,7 @@ STATES = {
     ),
     "drawn": held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234),
     "trouble": held(storage_failed=True),
+    "trouble_slow": held(origin_slow=True),
     "full": held(queue_full=True, **OUTSIDE),
     "closed": Held(now_ms=NOW_MS, method="reject", last_updated_ms=NOW_MS, refresh_s=0),
 }
@@ -117,6 +118,7 @@ def test_a_state_is_shown_by_its_view(view: str) -> None:
         ({"method": "passthrough", "queue_all": True}, "paused"),
         ({"storage_failed": True, **OUTSIDE}, "trouble"),
         ({"origin_unhealthy": True}, "trouble"),
+        ({"origin_slow": True}, "trouble_slow"),
         ({"origin_unhealthy": True, "queue_all": True}, "paused"),
         ({"queue_full": True}, "fifo"),
         ({"method": "something new"}, "fifo"),

@@ -32,13 +32,15 @@ CASES = [
             phase,
             EVENT if phase else None,
             origin_down=origin_down,
+            origin_slow=origin_slow,
         ),
         Figures(waiting=waiting, storage_failed=failed),
     )
-    for method, queue_all, phase, origin_down, waiting, failed in itertools.product(
+    for method, queue_all, phase, origin_down, origin_slow, waiting, failed in itertools.product(
         ("fifo", "random", "passthrough", "reject"),
         (False, True),
         Phase,
+        (False, True),
         (False, True),
         (0, 3),
         (False, True),

@@ -29,6 +29,12 @@ class Effective(msgspec.Struct, frozen=True):
     origin_down: bool = (
         False  # its origin is unhealthy, and the room holds new visitors because of that
     )
+    capacity: int | None = None
+    """Active visitors that the origin can take, where the room follows it."""
+    let_in: int = 0
+    """More visitors that an operator admits now; `room` has the raised limits."""
+    origin_slow: bool = False
+    """The room follows its origin, which is too slow, or fails, to admit anybody."""
 
     @property
     def phase_ends_ms(self) -> int | None:
@@ -42,7 +48,18 @@ class Effective(msgspec.Struct, frozen=True):
     @property
     def holds_nobody(self) -> bool:
         passes = self.room.queueing_method == "passthrough" and not self.room.queue_all
-        return passes and not self.origin_down and self.phase is not Phase.PREQUEUE
+        return passes and not self.origin_stops and self.phase is not Phase.PREQUEUE
+
+    @property
+    def origin_stops(self) -> bool:
+        return self.origin_down or self.origin_slow
+
+    @property
+    def active_limit(self) -> int:
+        """At most `total_active_users`. Operators' `let_in` goes beyond what the origin takes."""
+        if self.capacity is None:
+            return self.room.total_active_users
+        return min(self.room.total_active_users, self.capacity + self.let_in)
 
     @property
     def turns_away(self) -> bool:
@@ -54,9 +71,14 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def ledger_room(self) -> Room:
-        """A pre-queue and an unhealthy origin hold like queue_all."""
-        holds = self.phase is Phase.PREQUEUE or (self.origin_down and not self.turns_away)
-        return dataclasses.replace(self.room, queue_all=True) if holds else self.room
+        """A pre-queue and an origin that is unhealthy or too slow hold like queue_all."""
+        holds = self.phase is Phase.PREQUEUE or (self.origin_stops and not self.turns_away)
+        limit = self.active_limit
+        if not holds and limit == self.room.total_active_users:
+            return self.room
+        return dataclasses.replace(
+            self.room, total_active_users=limit, queue_all=holds or self.room.queue_all
+        )
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
@@ -75,7 +97,7 @@ def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
     )
     until_ms = _first(found.until_ms, room.let_in_until_ms)
     raised = dataclasses.replace(found.room, total_active_users=total, new_users_per_minute=minute)
-    return replace(found, room=raised, until_ms=until_ms)
+    return replace(found, room=raised, until_ms=until_ms, let_in=room.let_in)
 
 
 def _first(known_ms: int | None, other_ms: int) -> int:

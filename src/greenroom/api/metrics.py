@@ -119,6 +119,10 @@ def _settings(state: RoomState) -> Room:
     return state.now.room if state.now else state.room
 
 
+def _active_limit(state: RoomState) -> int:
+    return state.now.active_limit if state.now else state.room.total_active_users
+
+
 METRICS: tuple[MetricRow, ...] = (
     MetricRow(
         "greenroom_build_info",
@@ -354,7 +358,7 @@ METRICS: tuple[MetricRow, ...] = (
     _room(
         "active_users_ratio",
         "share of the limit of active users that is taken, of all data centers together",
-        lambda room: room.figures.active / _settings(room).total_active_users,
+        lambda room: room.figures.active / _active_limit(room),
     ),
     _room(
         "new_users_ratio",
@@ -390,6 +394,25 @@ METRICS: tuple[MetricRow, ...] = (
         "held_for_origin",
         "1 while new visitors are held because the origin is unhealthy",
         lambda room: room.now is not None and room.now.origin_down,
+    ),
+    _room(
+        "capacity_target_sessions",
+        "active visitors that the origin can take, where the capacity of the room is not fixed",
+        lambda room: room.capacity.sessions if room.capacity else None,
+    ),
+    _room(
+        "capacity_limit",
+        "limit of active visitors that applies now, where the room follows its origin",
+        lambda room: (
+            room.now.active_limit
+            if room.now is not None and room.now.capacity is not None
+            else None
+        ),
+    ),
+    _room(
+        "held_for_slow_origin",
+        "1 while new visitors are held because the origin is too slow or fails",
+        lambda room: room.now is not None and room.now.origin_slow,
     ),
     MetricRow(
         "greenroom_health_check_healthy",

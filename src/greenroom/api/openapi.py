@@ -11,6 +11,7 @@ from greenroom.alerts.history import DISPATCH
 from greenroom.alerts.policies import POLICY
 from greenroom.alerts.silences import SILENCE
 from greenroom.configuration.audit import LOG
+from greenroom.configuration.capacity_status import ROOM_CAPACITY
 from greenroom.configuration.data_centers import DATA_CENTER
 from greenroom.configuration.events import DETAILS, EVENT
 from greenroom.configuration.explain_request import explanation_schemas
@@ -42,6 +43,7 @@ FORMS: dict[str, ApiSchema] = {
     "Settings": SETTINGS,
     "RoomOperation": ROOM_OPERATION,
     "Status": STATUS,
+    "RoomCapacity": ROOM_CAPACITY,
     "Event": EVENT,
     "EventDetails": DETAILS,
     "Rule": RULE,

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from greenroom.capacity.histogram import Histogram
+from greenroom.model.room import OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS
 
 WINDOW_MS = 5_000
 """Length of a window, and the time between two steps."""
-
-OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS = 50, 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,24 @@ def message(
     say(f"waiting visitors of {name} see it" if text.strip() else f"{name} shows no message")
 
 
+@rooms.command("take-over")
+def take_over(
+    name: RoomArgument,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Active visitors at once; without it, the current limit."),
+    ] = None,
+    end: Annotated[bool, typer.Option("--end", help="Follow the origin again.")] = False,
+    config: RunningFileOption = None,
+    data: ExistingDataOption = None,
+    store: ExistingStoreOption = None,
+) -> None:
+    """Stop following the origin: the limit of active visitors stays at its current value."""
+    with _room(name, config, data, store) as at:
+        at.end("take_over") if end else at.begin("take_over", count=limit or at.capacity())
+    say(f"{name} follows its origin again" if end else f"the limit of {name} is taken over")
+
+
 @rooms.command("end-sessions")
 def end_sessions(
     name: RoomArgument,
@@ -100,6 +118,12 @@ class _Room:
 
         author = author_here()
         self._service.change(author, begin(*self._place, kind, author, **more))
+
+    def capacity(self) -> int | None:
+        """The current limit of a room that follows its origin, as far as it has been noted."""
+        from greenroom.configuration.operations import noted_capacity
+
+        return noted_capacity(self._service.store, self._place[1])
 
     def end(self, kind: str) -> None:
         from greenroom.configuration.operations import end

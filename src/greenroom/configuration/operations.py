@@ -21,14 +21,20 @@ from greenroom.model.operation import (
     HOLD,
     MESSAGE,
     OPERATIONS,
+    TAKE_OVER,
     Operation,
     RoomOperations,
 )
+from greenroom.model.room import LIMIT_MAX, Room
 from greenroom.web.api_schema import ApiSchema, computed, read_as
 from greenroom.web.api_shapes import Json, Plain, Several, Shown
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import ApiFault, Code, Refused, faults_of, not_found, refuse_if
+from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import moment as written
+
+CAPACITY, CAPACITY_AUTHOR = "capacity", "greenroom"
+"""Kind and author of the audit log's entries about rooms that follow their origin."""
 
 HOLD_MINUTES_MOST = 7 * 24 * 60
 
@@ -48,7 +54,12 @@ ROOM_OPERATION = ApiSchema(
         computed(
             "minutes", "how long a hold lasts; left out: until it is ended", _WHOLE, writable=True
         ),
-        computed("count", "how many more visitors `admit` lets in", _WHOLE, writable=True),
+        computed(
+            "count",
+            "how many more visitors `admit` lets in, or how many may be active with `take_over`",
+            _WHOLE,
+            writable=True,
+        ),
         computed("message", "text of a message", Plain(str), writable=True),
         computed("messages", "it in other languages", Several(LocalMessage), writable=True),
     )
@@ -68,7 +79,7 @@ def show(known: Configuration, room_id: str) -> list[Json]:
 
 def _shown(one: Operation) -> Json:
     more: Json = {}
-    if one.kind == ADMIT:
+    if one.kind in (ADMIT, TAKE_OVER):
         more["count"] = one.count
     if one.kind == MESSAGE:
         more["message"] = one.text
@@ -92,7 +103,8 @@ def begin_as_sent(
             raise not_found("kind of operation", kind)
         values, faults = read_as(ROOM_OPERATION, document)
         refuse_if(faults)
-        for name, most in (("minutes", HOLD_MINUTES_MOST), ("count", ADMIT_MOST)):
+        most_visitors = LIMIT_MAX if kind == TAKE_OVER else ADMIT_MOST
+        for name, most in (("minutes", HOLD_MINUTES_MOST), ("count", most_visitors)):
             if values.get(name) is not None:
                 _number(name, values[name], most)
         text = values.get("message", "")
@@ -137,6 +149,8 @@ def begin(
             number = _number("count", count, ADMIT_MOST)
             _refuse_second_admission(known, room_id, at.now_ms)
             return _put(known, room_id, _made(kind, author, at.now_ms, ADMIT_MS, count=number))
+        if kind == TAKE_OVER:
+            return _take_over(known, room_id, author, count, at.now_ms)
         if kind == MESSAGE and not text.strip() and not texts:
             raise Refused(ApiFault(Code.INVALID, "message: must not be empty", "/message"))
         start_ms = at.now_ms
@@ -163,7 +177,9 @@ def end_sessions(zone_id: str, room_id: str, author: str) -> ConfigChange:
 
 
 def end(zone_id: str, room_id: str, kind: str) -> ConfigChange:
-    """Ends a hold, an admission of more visitors or a message. Raises Refused without one."""
+    """Ends a hold, an admission of more visitors, a message or a limit that was taken over. Raises
+    Refused without one.
+    """
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         room_of(known, zone_id, room_id)
@@ -175,6 +191,35 @@ def end(zone_id: str, room_id: str, kind: str) -> ConfigChange:
         )
 
     return plan
+
+
+def note_capacity(store: ConfigStore, room: Room, sessions: int, reason: str, now_ms: int) -> None:
+    """An entry of the audit log alone: a revision for each step of the law would make the forms of
+    operators stale. Raises StorageFailed.
+    """
+    after = {"room": room.name, "active_visitors": sessions, "reason": reason}
+    store.note(CAPACITY, room.id, author=CAPACITY_AUTHOR, now_ms=now_ms, after=after)
+
+
+def noted_capacity(store: ConfigStore, room_id: str) -> int | None:
+    """The newest. Raises StorageFailed."""
+    found = store.audit(1, about=(CAPACITY, room_id))
+    return found[0].after["active_visitors"] if found and found[0].after else None
+
+
+def _take_over(
+    known: Configuration, room_id: str, author: str, count: Any, now_ms: int
+) -> PlannedChange:
+    room = known.rooms[room_id].record
+    if room.capacity != "follow":
+        raise Refused(
+            ApiFault(
+                Code.INVALID,
+                f"take_over: only a room with capacity follow can be taken over, not {room.capacity}",
+            )
+        )
+    number = _number("count", count, room.total_active_users)
+    return _put(known, room_id, _made(TAKE_OVER, author, now_ms, 0, count=number))
 
 
 def _number(name: str, value: Any, most: int) -> int:
@@ -243,6 +288,12 @@ def in_words(kind: str, after: Json | None, room: str) -> str:
             f"posted a message in {room}: “{after['text']}”"
             if after
             else f"removed the message of {room}"
+        )
+    if kind == TAKE_OVER:
+        return (
+            f"took {room} over: {after['count']:,} active visitors"
+            if after
+            else f"let {room} follow its origin again"
         )
     people = (after or {}).get("count", 0)
     number = f" ({people:,} {'visitor' if people == 1 else 'visitors'})" if people else ""

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from greenroom.admission.schedule import Effective
 from greenroom.capacity.histogram import Histogram
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.room_view import Figures
 from greenroom.errors import Problem
 from greenroom.model.room import Room
@@ -43,6 +44,8 @@ class RoomState(msgspec.Struct, frozen=True):
     # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     origin: str = ""
     documents: DocumentState | None = None
+    capacity: CapacityState | None = None
+    instances: int = 0  # of its origin, as counted by a caller of this process
 
 
 class ConfigState(msgspec.Struct, frozen=True):
@@ -191,6 +194,9 @@ class ProcessState(msgspec.Struct, frozen=True):
 
 class Observed(Protocol):
     def state(self) -> ProcessState: ...
+
+    def count_instances(self, room_id: str, instances: int) -> None:
+        """How many instances of the room's origin run now."""
 
 
 class DataCenterView(Protocol):

@@ -83,6 +83,20 @@ def _store(store: StoreState) -> dict[str, Any]:
     }
 
 
+def _capacity(state: RoomState) -> dict[str, Any] | None:
+    """None: fixed."""
+    found = state.capacity
+    if found is None:
+        return None
+    return {
+        "mode": found.mode,
+        "sessions": found.sessions,
+        "limit": state.now.active_limit if state.now else found.sessions,
+        "stopped": found.stopped,
+        "reason": found.reason,
+    }
+
+
 def _room(state: RoomState) -> dict[str, Any]:
     room, figures, estimate = state.room, state.figures, state.figures.estimate
     return {
@@ -108,6 +122,7 @@ def _room(state: RoomState) -> dict[str, Any]:
         "data_centers": [center_json(center) for center in figures.centers],
         "origin": state.origin or None,
         "held_for_origin": bool(state.now and state.now.origin_down),
+        "capacity": _capacity(state),
         "requests": dict(sorted(state.requests.items())),
         "event": _event(state),
         "draws": announced(state),

@@ -9,7 +9,7 @@ from greenroom.model.branding import LocalMessage
 from greenroom.model.change import Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import EVENT_LEAST_MS
-from greenroom.model.operation import ADMIT, END_SESSIONS, HOLD, MESSAGE
+from greenroom.model.operation import ADMIT, END_SESSIONS, HOLD, MESSAGE, TAKE_OVER
 from greenroom.model.room import LANGUAGES
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
@@ -100,6 +100,10 @@ def _hold(target: ActionTarget) -> ConfigChange:
     return target.begin(HOLD, minutes=target.number("minutes") if target.text("minutes") else None)
 
 
+def taken_over(live: RoomView) -> bool:
+    return "capacity" in live.now.room.operated
+
+
 def _release(target: ActionTarget) -> ConfigChange:
     """Ends the operation, and the setting of a room of the store."""
 
@@ -141,7 +145,7 @@ ACTIONS: Mapping[str, LiveAction] = {
             " their places.",
             "Change the limits",
             "primary",
-            lambda _: True,
+            lambda live: not taken_over(live),
             _limits,
             LIMITS,
         ),
@@ -251,6 +255,34 @@ ACTIONS: Mapping[str, LiveAction] = {
             _end,
             ("event_end_time", "suspended"),
             on_event=True,
+        ),
+        LiveAction(
+            "take-over",
+            "0",
+            "Take over the limit",
+            "Take over the limit",
+            "The limit of active visitors stays where you set it, however fast the site answers,"
+            " until the room follows its origin again.",
+            "Take over",
+            "primary",
+            lambda live: live.now.room.capacity == "follow",
+            lambda _live, _form: {},
+            (),
+            plan=lambda target: target.begin(TAKE_OVER, count=target.number("count")),
+        ),
+        LiveAction(
+            "follow",
+            "0",
+            "Follow the origin again",
+            "Follow the origin again",
+            "greenroom sets the limit of active visitors again, from how fast the site answers,"
+            " beginning with the current one.",
+            "Follow the origin",
+            "primary",
+            taken_over,
+            lambda _live, _form: {},
+            (),
+            plan=lambda target: operations.end(target.zone_id, target.room_id, TAKE_OVER),
         ),
         LiveAction(
             "end-sessions",

@@ -16,7 +16,7 @@ from greenroom.admission.schedule import Phase
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration.dashboard.parts import LiveState
 from greenroom.configuration.state import RoomState
-from greenroom.dashboard.live_words import limit_words
+from greenroom.dashboard.live_words import capacity_words, limit_words
 from greenroom.dashboard.room_live import no_estimate, room_live
 from greenroom.dashboard.room_minutes import LiveMinute, last_hour
 from greenroom.decision.room_view import CenterView, RoomView
@@ -80,6 +80,8 @@ class LiveFrame(msgspec.Struct, frozen=True):
     wait_words: str = ""
     wait_note: str = ""
     centers: tuple[CenterView, ...] = ()
+    capacity: str = ""
+    capacity_reason: str = ""
 
 
 ERRORS = ("origin_5xx", "origin_connect_failures")
@@ -187,7 +189,7 @@ def live_frame(
         label=live.state.label,
         tone="yellow" if said.binds in AT_LIMIT and tone == "green" else tone,
         active=figures.active,
-        active_limit=room.total_active_users,
+        active_limit=live.now.active_limit,
         minute=figures.last_minute,
         minute_limit=room.new_users_per_minute,
         waiting=figures.waiting,
@@ -211,6 +213,8 @@ def live_frame(
         wait_note=no_estimate(live)
         or (f"p95 {duration(estimate.most_s)}" if estimate and estimate.most_s else ""),
         centers=figures.centers,
+        capacity=capacity_words(state.capacity, now_ms) if state and state.capacity else "",
+        capacity_reason=state.capacity.reason if state and state.capacity else "",
     )
 
 

@@ -4,6 +4,7 @@ page.
 
 from typing import NamedTuple
 
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.room_view import RoomView
 from greenroom.web.pages.rendering import duration, grouped
 
@@ -32,10 +33,11 @@ def _some(number: int, one: str, several: str) -> str:
 
 def _limits(live: RoomView) -> LimitWords:
     figures, room = live.figures, live.now.room
-    active = figures.active >= FULL * room.total_active_users
+    limit = live.now.active_limit
+    active = figures.active >= FULL * limit
     rate = figures.last_minute >= FULL * room.new_users_per_minute
     places, entries = (
-        max(0, room.total_active_users - figures.active),
+        max(0, limit - figures.active),
         max(0, room.new_users_per_minute - figures.last_minute),
     )
     if active and rate:
@@ -43,6 +45,13 @@ def _limits(live: RoomView) -> LimitWords:
             "both",
             "Both limits are reached",
             "Your site is full, and as many visitors as allowed came in during the last minute.",
+        )
+    if active and limit < room.total_active_users:
+        return LimitWords(
+            "active",
+            "The site is at its best",
+            f"It takes {_some(limit, '1 visitor', '{} visitors')} at the moment, as fast as it"
+            " answers: the next visitor is let in when a session ends, or when it takes more.",
         )
     if active:
         return LimitWords(
@@ -64,9 +73,9 @@ def _limits(live: RoomView) -> LimitWords:
             " page refreshes next.",
         )
     more = _some(now, "1 more visitor", "{} more visitors")
-    limit = "the limit of active visitors" if places <= entries else "the limit per minute"
+    first = "the limit of active visitors" if places <= entries else "the limit per minute"
     return LimitWords(
-        "room", "No limit is reached", f"{more} can come in now, before {limit} is reached."
+        "room", "No limit is reached", f"{more} can come in now, before {first} is reached."
     )
 
 
@@ -78,6 +87,21 @@ def limit_words(live: RoomView) -> LimitWords:
         return _limits(live)
     text = state.text.format(event=live.event_name)
     return LimitWords("off" if state.admits else "held", state.title, text)
+
+
+CAPACITY_WORDS = {
+    "observe": "Observing: greenroom would set {} active visitors",
+    "suggest": "greenroom finds that the site takes {} active visitors",
+    "follow": "Following the origin: it takes {} active visitors",
+}
+
+
+def capacity_words(found: CapacityState, now_ms: int) -> str:
+    if found.mode == "fixed":
+        return "The origin cannot be followed"
+    if found.unmeasured(now_ms):
+        return f"The origin is not measured; the limit stays at {grouped(found.sessions)}"
+    return CAPACITY_WORDS[found.mode].format(grouped(found.sessions))
 
 
 class LimitPlan(NamedTuple):

@@ -95,6 +95,8 @@ NOTICES: Mapping[str, str] = {
     "did-release": "Visitors are let in again.",
     "did-reject": "New visitors see a “closed” page.",
     "did-accept": "New visitors are accepted again.",
+    "did-take-over": "The limit stays as you set it.",
+    "did-follow": "The room follows its origin again.",
     "did-message": "Message posted.",
     "did-extend": "Event extended.",
     "did-end-event": "Event ended.",

@@ -56,6 +56,9 @@ class Seats(msgspec.Struct, frozen=True):
     # healthy, unhealthy or unknown, by the health checks on its origin; empty: there are none
     origin: str = ""
     held_for_origin: bool = False
+    held_for_slow_origin: bool = False
+    # active visitors that the origin can take, where the room follows it
+    capacity: int | None = None
     newcomers_confirmed: bool = (
         False  # new visitors have to show their ticket before they are let in
     )
@@ -175,6 +178,8 @@ def _in_room(
     now = replace(
         effective(room, plan.events, now_ms),
         origin_down=known is not None and known.held_for_origin,
+        origin_slow=known is not None and known.held_for_slow_origin,
+        capacity=known.capacity if known is not None else None,
     )
     facts = [RequestFacts(reading, now_ms, lookups) for reading in read_alone(arrival)]
     rules, bypassing = _rules(plan.rules, facts, lists) if not room.suspended else ((), None)
@@ -411,7 +416,7 @@ def _arrives(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
     if state.word == "passthrough":
         return "origin", "passthrough", _HELD["passthrough"]
     if state.admits:
-        return _by_limits(now.room, ledgers)
+        return _by_limits(now, ledgers)
     how = (
         "places are drawn at the start"
         if now.event and now.event.shuffle_at_event_start
@@ -431,15 +436,20 @@ _HELD = {
     "origin": (
         "The origin is unhealthy, and on_unhealthy_origin holds all new visitors until it is well."
     ),
+    "origin_slow": (
+        "The room follows its origin, which is too slow or fails: all new visitors are held until"
+        " it answers in time."
+    ),
     "passthrough": (
         "The queueing method is passthrough: all visitors go to the origin and are counted."
     ),
 }
 
 
-def _by_limits(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
+def _by_limits(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
+    room, limit = now.room, now.active_limit
     method = room.queueing_method
-    limits = f"{room.total_active_users} active, {room.new_users_per_minute} a minute"
+    limits = f"{limit} active, {room.new_users_per_minute} a minute"
     if ledgers is None and room.confirm_newcomers is True:
         return _confirms(room)
     if ledgers is None:
@@ -451,8 +461,8 @@ def _by_limits(room: Room, ledgers: Seats | None) -> tuple[str, str, str]:
                 f" placed in line ({method})."
             ),
         )
-    state = f"{ledgers.active} of {room.total_active_users} active, {ledgers.waiting} waiting"
-    if ledgers.waiting or ledgers.active >= room.total_active_users:
+    state = f"{ledgers.active} of {limit} active, {ledgers.waiting} waiting"
+    if ledgers.waiting or ledgers.active >= limit:
         return (
             "waiting",
             "full",

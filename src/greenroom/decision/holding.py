@@ -167,6 +167,7 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         position > 0,
         outcome.storage_failed,
         effective.origin_down,
+        effective.origin_slow,
     )
     if outcome.about:
         held = replace(held, about=True)

@@ -5,6 +5,7 @@ the old stage holds everybody, so a full disk makes a sale late, never wrong.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -63,8 +64,16 @@ class CompiledRoom(msgspec.Struct, frozen=True):
         return self.cookies.of(scheme).crosses_sites
 
 
+class OriginOverlay(NamedTuple):
+    """What the room's origin imposes on every stage: fields of Effective."""
+
+    origin_down: bool = False
+    capacity: int | None = None
+    origin_slow: bool = False
+
+
 class RoomSchedule:
-    __slots__ = ("_drawing_now", "_later", "_on_error", "_origin_down", "now", "until_ms")
+    __slots__ = ("_drawing_now", "_later", "_on_error", "_origin", "now", "until_ms")
 
     def __init__(
         self, course: Sequence[tuple[int, CompiledRoom]], on_error: Callable[[BaseException], None]
@@ -74,22 +83,35 @@ class RoomSchedule:
         self._later = list(course[1:])
         self._on_error = on_error
         self._drawing_now = False
-        self._origin_down = False
+        self._origin = OriginOverlay()
         self.until_ms = self._later[0][0] if self._later else NEVER_MS
+
+    @property
+    def capacity(self) -> int | None:
+        return self._origin.capacity
 
     def hold_for_origin(self, down: bool) -> bool:
         """Returns whether that is a change."""
-        if down is self._origin_down:
+        return self._overlay(self._origin._replace(origin_down=down))
+
+    def follow_origin(self, capacity: int | None, slow: bool) -> bool:
+        """Admits at most as many as the origin can take, or nobody while it is `slow`; None: the
+        room does not follow its origin. Returns whether that is a change.
+        """
+        return self._overlay(self._origin._replace(capacity=capacity, origin_slow=slow))
+
+    def _overlay(self, origin: OriginOverlay) -> bool:
+        if origin == self._origin:
             return False
-        self._origin_down = down
+        self._origin = origin
         self.now = self._overlaid(self.now)
         self.now.ledger.configure(self.now.effective.ledger_room)
         return True
 
     def _overlaid(self, stage: CompiledRoom) -> CompiledRoom:
-        if stage.effective.origin_down is self._origin_down:
+        effective = replace(stage.effective, **self._origin._asdict())
+        if effective == stage.effective:
             return stage
-        effective = replace(stage.effective, origin_down=self._origin_down)
         return replace(
             stage,
             effective=effective,

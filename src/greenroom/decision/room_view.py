@@ -174,6 +174,18 @@ ROOM_STATES: tuple[StateRow, ...] = (
         admits=False,
     ),
     StateRow(
+        "slow",
+        lambda it: it.now.origin_slow,
+        "On hold – site is slow",
+        "red",
+        "origin_slow",
+        "The site is too slow to admit anybody",
+        "No new visitor is let in until the site answers in time again. Places and sessions are"
+        " kept.",
+        "The site is recovering; places in line are kept",
+        admits=False,
+    ),
+    StateRow(
         "passthrough",
         lambda it: it.now.holds_nobody,
         "Letting everyone through",
@@ -189,7 +201,7 @@ ROOM_STATES: tuple[StateRow, ...] = (
 stands before a pre-queue because it goes on when the event starts.
 """
 
-FAULTS = ("storage", "origin")
+FAULTS = ("storage", "origin", "slow")
 
 
 def room_state(view: RoomView) -> StateRow:

@@ -29,6 +29,13 @@ class RoomDocuments:
         return Histogram(tuple(self.counts), self.sum_s * 1000)
 
 
+def is_document(forward: Forward, head: RequestHead) -> bool:
+    """Of an admitted visitor."""
+    if forward.ticket is None or forward.provisional:
+        return False
+    return (head.arrival.signs or signs_in(head.arrival)).document
+
+
 class Documents:
     def __init__(self) -> None:
         self._by_room: dict[str, RoomDocuments] = {}
@@ -36,10 +43,7 @@ class Documents:
     def answered(
         self, forward: Forward | None, head: RequestHead, status: int, seconds: float
     ) -> None:
-        if forward is None or forward.ticket is None or forward.provisional:
-            return
-        signs = head.arrival.signs or signs_in(head.arrival)
-        if not signs.document:
+        if forward is None or not is_document(forward, head):
             return
         room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
         if status < 500:

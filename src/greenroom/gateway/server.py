@@ -9,8 +9,11 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 
+from greenroom.capacity.histogram import Histogram
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.gateway.documents import is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.request_record import RequestObserver
@@ -211,6 +214,18 @@ class Gateway:
             await asyncio.sleep(min(PROGRESS_S, max(0.01, until - self.state.now())))
         self.close()
         return left
+
+    def pending_documents(self) -> dict[str, Histogram]:
+        """Ages of the documents of admitted visitors whose answer has not begun, by room."""
+        now_s, ages = time.monotonic(), dict[str, list[float]]()
+        for connection in chain(*(pool.requests for pool in self.state.pools.values())):
+            exchange = connection.exchange
+            if exchange is None or connection.body is not None or exchange.forward is None:
+                continue  # idle, or the answer has begun
+            if is_document(exchange.forward, exchange.head):
+                seconds = now_s - connection.began_s + exchange.queued_s
+                ages.setdefault(exchange.forward.room_id, []).append(seconds * 1000)
+        return {room_id: Histogram.of(found) for room_id, found in ages.items()}
 
     def close(self) -> None:
         """Ends everything at once. Idempotent."""

@@ -267,13 +267,26 @@ _ROWS = (
         "greenroom_admissions_stopped",
         SYSTEM,
         "Admissions stopped",
-        "A waiting room cannot write down whom it lets in (disk full, Redis not reachable), so it"
-        " lets no one in; or it can again.",
+        "A waiting room cannot write down whom it lets in (disk full, Redis not reachable), or"
+        " follows an origin that is too slow, so it lets no one in; or it lets visitors in again.",
         "Waiting room {subject} lets no one in: {reason}.",
         "Waiting room {subject} lets visitors in again.",
         fields={**_ROOM_FIELDS, "reason": "what is in the way"},
         filters=_BY_ROOM,
         example={**_ROOM_EXAMPLE, "reason": "the ledger cannot be written"},
+    ),
+    AlertType(
+        "greenroom_capacity_unmeasured",
+        SYSTEM,
+        "Origin not measured",
+        "The limit of a waiting room follows its origin, and nothing has been measured for half a"
+        " minute, because a process is silent or too busy; or it is measured again. The limit"
+        " stays where it was meanwhile.",
+        "The origin of waiting room {subject} is not measured; the limit stays where it was.",
+        "The origin of waiting room {subject} is measured again.",
+        fields=_ROOM_FIELDS,
+        filters=_BY_ROOM,
+        example=_ROOM_EXAMPLE,
     ),
     AlertType(
         "greenroom_data_center_cut_off",

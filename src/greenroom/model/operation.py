@@ -9,10 +9,11 @@ from typing import Any
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.branding import Branding, LocalMessage, message_problems
 from greenroom.model.fields import check_value, spec, specs
-from greenroom.model.room import LANGUAGES, Room
+from greenroom.model.room import LANGUAGES, LIMIT_MAX, Room
 
 HOLD, ADMIT, MESSAGE, END_SESSIONS = "hold", "admit", "message", "end_sessions"
-OPERATIONS = (HOLD, ADMIT, MESSAGE, END_SESSIONS)
+TAKE_OVER = "take_over"
+OPERATIONS = (HOLD, ADMIT, MESSAGE, END_SESSIONS, TAKE_OVER)
 
 ADMIT_MS = 60_000
 """As long as the window of `new_users_per_minute`, so exactly that many exceed the limits, once."""
@@ -29,10 +30,10 @@ class Operation:
     start_ms: int = spec("when it began", low=0)
     until_ms: int = spec("when it ends; 0: when somebody ends it", 0, low=0)
     count: int = spec(
-        "how many more visitors are admitted, or whose sessions were ended",
+        "how many more visitors are admitted, may be active, or whose sessions were ended",
         0,
         low=0,
-        high=ADMIT_MOST,
+        high=LIMIT_MAX,
     )
     text: str = spec("message to waiting visitors", "", high=500)
     texts: tuple[LocalMessage, ...] = spec("the message in other languages", (), high=100)
@@ -76,6 +77,10 @@ def operated(room: Room, found: RoomOperations | None) -> Room:
         elif one.kind == MESSAGE:
             changed["branding"] = replace(room.branding, message=one.text)
             changed["branding_messages"] = one.texts
+        elif one.kind == TAKE_OVER and room.capacity == "follow":
+            changed["capacity"] = "fixed"
+            changed["total_active_users"] = min(room.total_active_users, max(1, one.count))
+            names += ["capacity", "total_active_users"]
         elif one.kind == END_SESSIONS:
             changed["sessions_ended_ms"] = max(room.sessions_ended_ms, one.start_ms)
     return replace(room, **changed, operated=tuple(names))

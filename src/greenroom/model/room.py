@@ -29,6 +29,8 @@ ANY_PASS = ("hs256", "es256", "secure_link")
 FRAME_SOURCE = (
     r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
 )
+CAPACITY_MODES = ("fixed", "observe", "suggest", "follow")
+OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS = 50, 30_000
 METHODS = ("fifo", "random", "passthrough", "reject")
 TURNSTILE_MODES = ("off", "invisible", "visible_non_interactive", "visible_managed")
 TURNSTILE_ACTIONS = ("log", "infinite_queue")
@@ -369,6 +371,44 @@ class Room:
             "What happens to new visitors while the health checks of your application fail.",
             choices=("Ignore it", "Hold new visitors"),
         ),
+    )
+    capacity: str = spec(
+        "where the limit of active visitors comes from: `fixed`, total_active_users; `observe`, the"
+        " same, while greenroom records what the origin could take; `suggest`, it proposes that"
+        " number; `follow`, it applies it, within total_active_users and new_users_per_minute",
+        "fixed",
+        choices=CAPACITY_MODES,
+        extension=True,
+        form=FormSpec(
+            "more",
+            "Follow the origin",
+            "greenroom can find how many visitors your application takes, from how fast it answers."
+            " It never exceeds the limits above.",
+            choices=(
+                "No, the limits are fixed",
+                "Observe: show what the limit would be",
+                "Suggest a limit",
+                "Follow: lower the limit while the site is slow",
+            ),
+        ),
+    )
+    objective_ms: int = spec(
+        "95th percentile of the time to the first byte of documents that the origin should keep;"
+        " only with a `capacity` other than fixed",
+        1_000,
+        unit="milliseconds",
+        low=OBJECTIVE_LEAST_MS,
+        high=OBJECTIVE_MOST_MS,
+        extension=True,
+        form=FormSpec("more", "Slowest acceptable p95 of pages"),
+    )
+    floor: int = spec(
+        "fewest active visitors that `follow` may set as the limit; the limit itself if that is less",
+        1,
+        low=1,
+        high=LIMIT_MAX,
+        extension=True,
+        form=FormSpec("more", "Fewest active visitors when following"),
     )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"

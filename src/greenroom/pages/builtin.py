@@ -55,6 +55,7 @@ LAYOUTS: dict[str, Layout] = {
     "prequeue": Layout("start", ("position", "ahead")),
     "shuffle": Layout("start", ("waiting",)),
     "trouble": Layout("position", ("ahead",), "big"),
+    "trouble_slow": Layout("position", ("ahead",), "big"),
     "full": Layout("", ("waiting",), "out"),
     "closed": Layout(looks="end"),
 }
@@ -83,6 +84,8 @@ def view_of(held: Held) -> str:
         return "closed"
     if held.storage_failed or held.origin_unhealthy:
         return "trouble"
+    if held.origin_slow:
+        return "trouble_slow"
     if not held.in_line:
         return "full" if held.queue_full else "placing"
     if held.method == "random":

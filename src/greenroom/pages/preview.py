@@ -117,6 +117,7 @@ SHOWN_STATES: Mapping[str, ShownState] = {
     "reject": ShownState("New visitors are rejected", _of(queueing_method="reject")),
     "storage": ShownState("Storage failure", _of({"storage_failed": True})),
     "origin": ShownState("Your application is unhealthy", _of({"origin_unhealthy": True})),
+    "slow": ShownState("Your application is too slow", _of({"origin_slow": True})),
 }
 
 

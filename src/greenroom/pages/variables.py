@@ -113,6 +113,7 @@ def usable_estimate(held: Held) -> Estimate | None:
         estimate is None
         or held.queue_all
         or held.origin_unhealthy
+        or held.origin_slow
         or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s + estimate.most_s)
     ):
         return None
@@ -184,7 +185,10 @@ def _end_formatted(facts: PageVariables) -> str:
 def _wait_at_least(facts: PageVariables) -> int:
     return (
         0
-        if facts.known or facts.held.queue_all or facts.held.origin_unhealthy
+        if facts.known
+        or facts.held.queue_all
+        or facts.held.origin_unhealthy
+        or facts.held.origin_slow
         else facts.held.least_minutes
     )
 
@@ -451,6 +455,12 @@ EXTENSIONS: tuple[Variable, ...] = (
         "boolean",
         lambda f: f.held.origin_unhealthy,
         "admissions are stopped, because the origin is unhealthy",
+    ),
+    _V(
+        "originSlow",
+        "boolean",
+        lambda f: f.held.origin_slow,
+        "admissions are stopped, because the origin is too slow or fails (`capacity` follow)",
     ),
     _V(
         "offersKnown",

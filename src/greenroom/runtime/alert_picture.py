@@ -42,7 +42,9 @@ class PictureTaker:
             process=f"{socket.gethostname()[:60]} {config.control}",
             data_center=sync.data_center if sync else "here",
             rooms=tuple(
-                _room(room, config) for room in state.rooms if speaks or room.figures.storage_failed
+                _room(room, config, state.now_ms)
+                for room in state.rooms
+                if speaks or room.figures.storage_failed
             ),
             speaks_for_rooms=speaks,
             several=several,
@@ -74,7 +76,7 @@ def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
     return bool(centers), not heard or centers[0].name == min(heard)
 
 
-def _room(state: RoomState, config: Config) -> RoomPicture:
+def _room(state: RoomState, config: Config, now_ms: int) -> RoomPicture:
     zone = config.zones.get(state.room.id)
     figures = state.figures
     return RoomPicture(
@@ -86,6 +88,8 @@ def _room(state: RoomState, config: Config) -> RoomPicture:
         wait_s=figures.estimate.p50_s if figures.estimate else None,
         storage_failed=figures.storage_failed,
         confirms=figures.confirms,
+        origin_slow=state.now is not None and state.now.origin_slow,
+        unmeasured=state.capacity is not None and state.capacity.unmeasured(now_ms),
     )
 
 

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 import structlog
 
 from greenroom.admission.schedule import Effective, effective
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.config.config import Config
 from greenroom.config.shared import Shared
 from greenroom.configuration.state import DocumentState, DrawState, RoomState
@@ -96,21 +97,25 @@ def room_state(
     schedule: RoomSchedule | None,
     origin: str,
     documents: RoomDocuments | None,
+    capacity: CapacityState | None,
+    instances: int,
 ) -> RoomState:
     now, draws = schedule_state(schedule)
     seen = DocumentState(documents.histogram, documents.failed) if documents else None
-    return RoomState(room, figures, requests, now, draws, origin, seen)
+    return RoomState(room, figures, requests, now, draws, origin, seen, capacity, instances)
 
 
 def seats(state: RoomState) -> Seats:
-    figures = state.figures
+    figures, now = state.figures, state.now
     return Seats(
         figures.active,
         figures.waiting,
         state.origin,
-        bool(state.now and state.now.origin_down),
-        figures.confirms,
-        figures.storage_failed,
+        held_for_origin=bool(now and now.origin_down),
+        held_for_slow_origin=bool(now and now.origin_slow),
+        capacity=now.capacity if now else None,
+        newcomers_confirmed=figures.confirms,
+        storage_failed=figures.storage_failed,
     )
 
 

@@ -48,6 +48,7 @@ from greenroom.model.visit import Arrival
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
+from greenroom.runtime.capacity import ProcessCapacity
 from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.dashboard import (
@@ -131,6 +132,7 @@ class Process:
         self._applying = asyncio.Lock()
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
+        self._capacity: ProcessCapacity | None = None
         self._notifications: Notifications | None = None
         self._analytics: NoAnalytics = NoAnalytics()
 
@@ -299,6 +301,7 @@ class Process:
                 schedules.get(room.id),
                 origin_of(room),
                 documents.of(room.id),
+                *(self._capacity.of(room.id) if self._capacity else (None, 0)),
             )
             for room in self.config.rooms
             if room.id in ledgers
@@ -324,6 +327,10 @@ class Process:
             clock_ahead_ms=ahead_of_wall_ms(now_ms),
         )
 
+    def count_instances(self, room_id: str, instances: int) -> None:
+        if self._capacity:
+            self._capacity.count_instances(room_id, instances)
+
     def _faults(self) -> tuple[Problem, ...]:
         """Logs what is new: rules are compiled late."""
         names = {room.id: room.name for room in self.config.rooms}
@@ -334,6 +341,7 @@ class Process:
                 UnitFault(f"room {names.get(room_id, room_id)}", reason)
                 for room_id, reason in (self._ledgers.closed() if self._ledgers else {}).items()
             ),
+            *(self._capacity.faults(self.config.rooms) if self._capacity else ()),
         ]
         faults = tuple(dict.fromkeys(fault.problem for fault in found))
         if faults != self._logged_faults:
@@ -399,6 +407,10 @@ class Process:
                 table, ring, self._clock, self._on_error, observers
             )
             decision.data_centers = assemble.data_centers(self.config)
+            capacity = self._capacity = ProcessCapacity(
+                self.config.shared, ledgers, self._counts, self._store, self._clock
+            )
+            ending.push_async_callback(capacity.close)
             self._settle(decision.table, ledgers, ledgers.open)
             built_in = built_in_front_ends(
                 self.config,
@@ -409,6 +421,7 @@ class Process:
                 self._published.everywhere,
             )
             self._gateway = next(iter(built_in), None)
+            capacity.measure(self._gateway)
             self._front_ends = [
                 *built_in,
                 *[make(self.config, decision) for make in self._make_front_ends],
@@ -430,6 +443,7 @@ class Process:
                     *([self._notifications.run] if self._notifications else []),
                     self._compile_the_rest,
                     self._check_health,
+                    lambda: capacity.run(lambda: decision.table),
                     lambda: self._analytics.run(ledgers),
                 ):
                     await self.stopping.wait()
@@ -546,6 +560,8 @@ class Process:
         """Holds a draw that became due while the process was not running."""
         if self._health:
             self._health.hold_rooms(table)
+        if self._capacity:
+            self._capacity.hold_rooms(table)
         ledgers.take_over(
             [schedule.now.effective.ledger_room for schedule in table.rooms.values()], prepared
         )

@@ -59,6 +59,10 @@ class RoomPicture:
     storage_failed: bool = False
     confirms: bool = False
     """New visitors must show their ticket before they are admitted."""
+    origin_slow: bool = False
+    """The room follows its origin, and admissions are stopped."""
+    unmeasured: bool = False
+    """The room follows its origin, of which nothing has been measured for half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,11 @@ def _of_whole_room(
             yield _room_condition(
                 picture, found, "greenroom_wait_time", data, more=f"{limit}:", whole=True
             )
+    if found.origin_slow and not found.storage_failed:
+        reason = {"reason": "its origin is too slow or fails"}
+        yield _room_condition(picture, found, "greenroom_admissions_stopped", reason, whole=True)
+    if found.unmeasured:
+        yield _room_condition(picture, found, "greenroom_capacity_unmeasured", {}, whole=True)
     if turns_away:
         yield _room_condition(picture, found, "greenroom_rejecting", {}, whole=True)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from greenroom.configuration.operations import in_words, operation_changes
+from greenroom.configuration.operations import CAPACITY, in_words, operation_changes
 from greenroom.model.change import AuditEntry, AuditFilter
 from greenroom.model.configuration import KINDS
 from greenroom.model.fields import form_fields
@@ -95,6 +95,9 @@ def words(entry: AuditEntry) -> str:
     if entry.kind == "operation":
         told = [in_words(kind, after, entry.name) for kind, _, after in operation_changes(entry)]
         return ", ".join(filter(None, told)) or f"changed operations of {entry.name}"
+    if entry.kind == CAPACITY and entry.after:
+        limit, reason = entry.after["active_visitors"], entry.after["reason"]
+        return f"set {entry.after['room']} to {limit:,} active visitors: {reason}"
     thing = f"{_kind_word(entry.kind)} {entry.name}"
     if entry.action != "changed" or entry.kind not in LABELLED_KINDS:
         return f"{entry.action} {thing}"

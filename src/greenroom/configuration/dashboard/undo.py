@@ -22,7 +22,7 @@ from greenroom.model.account import Role
 from greenroom.model.change import AuditEntry, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
-from greenroom.model.operation import HOLD, MESSAGE, RoomOperations
+from greenroom.model.operation import HOLD, MESSAGE, TAKE_OVER, RoomOperations
 from greenroom.model.room import Room
 from greenroom.model.rule import ListItem, Rule
 from greenroom.web.api_schema import EXTENSION
@@ -240,7 +240,7 @@ def _operation_before(
     one = written[0]
     room, record = known.rooms.get(one.id), known.operations.get(one.id)
     changed = {kind for kind, _, _ in operation_changes(one)}
-    if room is None or not person.sees(room.parent) or not changed <= {HOLD, MESSAGE}:
+    if room is None or not person.sees(room.parent) or not changed <= {HOLD, MESSAGE, TAKE_OVER}:
         return None
     former = None
     if one.before is not None:

@@ -4,10 +4,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.configuration import operations, room_status, rooms
+from greenroom.configuration import capacity_status, operations, room_status, rooms
 from greenroom.configuration.dependencies import WithConfig
 from greenroom.configuration.state import Observed
 from greenroom.configuration.zones import zone_of
+from greenroom.model.operation import TAKE_OVER
 from greenroom.web.dependencies import Document, Editor, FilteredReader, Paged
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
@@ -137,9 +138,12 @@ def begin_operation(
     waiting_room_id: str,
     operation: str,
 ) -> Response:
-    """Hold new visitors, admit more of them, post a message or end all sessions: also in a room of
-    a configuration file.
+    """Hold new visitors, admit more of them, post a message, end all sessions, or take over the
+    limit of a room that follows its origin: also in a room of a configuration file.
     """
+    if operation == TAKE_OVER and isinstance(document, dict) and "count" not in document:
+        current = operations.noted_capacity(config_service.store, waiting_room_id)
+        document = document | ({"count": current} if current else {})
     return answered(
         config_service.change(
             caller.author,
@@ -169,3 +173,44 @@ async def get_status(
     state = observed.state()  # in the event loop, where the ledgers are
     room = next((room for room in state.rooms if room.room.id == waiting_room_id), None)
     return answered(room_status.status(known, entry, room, state.now_ms))
+
+
+@router.get(f"{ROOM}/capacity", **told("RoomCapacity", may="read"))
+async def get_capacity(
+    config_service: WithConfig, request: Request, zone_id: str, waiting_room_id: str
+) -> Response:
+    """Get how many visitors the origin of a waiting room takes, an extension: for autoscalers."""
+    return await _capacity(config_service, request, zone_id, waiting_room_id)
+
+
+@router.put(f"{ROOM}/capacity", **told("RoomCapacity", body="RoomCapacityCreate"))
+async def count_instances(
+    caller: Editor,
+    config_service: WithConfig,
+    request: Request,
+    document: Document,
+    zone_id: str,
+    waiting_room_id: str,
+) -> Response:
+    """Count the instances of the origin, an extension: while they change, the capacity of the room
+    does not grow.
+    """
+    del caller
+    number = capacity_status.instances_as_sent(document)
+    known = await run_in_threadpool(lambda: config_service.look(lambda known: known))
+    rooms.room_of(known, zone_id, waiting_room_id)
+    observed: Observed = request.app.state.observed
+    observed.count_instances(waiting_room_id, number)
+    return await _capacity(config_service, request, zone_id, waiting_room_id)
+
+
+async def _capacity(
+    config_service: WithConfig, request: Request, zone_id: str, waiting_room_id: str
+) -> Response:
+    known = await run_in_threadpool(lambda: config_service.look(lambda known: known))
+    entry = rooms.room_of(known, zone_id, waiting_room_id)
+    observed: Observed = request.app.state.observed
+    state = observed.state()  # in the event loop, where the ledgers are
+    room = next((room for room in state.rooms if room.room.id == waiting_room_id), None)
+    instances = room.instances if room else 0
+    return answered(capacity_status.show(known, entry, room, state.now_ms, instances))

@@ -27,6 +27,8 @@ const FORMATS = {
   origin: (it) => it.origin || "No health check",
   origin_errors: (it) => measured(it.origin_errors),
   origin_mean: (it) => (it.origin_mean_s === null ? "measuring" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
+  capacity: (it) => it.capacity,
+  capacity_reason: (it) => it.capacity_reason,
   title: (it) => it.title,
   text: (it) => it.text,
   event: (it) => it.event_words,

@@ -7,7 +7,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.configuration.dashboard.parts import room_state
-from greenroom.configuration.operations import in_words, lasting, operation_changes
+from greenroom.configuration.operations import CAPACITY, in_words, lasting, operation_changes
 from greenroom.dashboard.live_action_table import ACTIONS, LiveAction
 from greenroom.dashboard.live_feed import FEED, UNSEEN, LiveWatcher, live_frame
 from greenroom.dashboard.pages.live_actions import UNDO_LABELS, configured_live, fits, undo_of
@@ -21,6 +21,7 @@ from greenroom.web.pages.routing import view
 
 LIVE = "/zones/{zone_id}/rooms/{room_id}/live"
 TABLE_MINUTES = 5
+CHANGES_SHOWN = 5
 
 
 def show(page: PageRequest) -> Response:
@@ -50,6 +51,8 @@ def show(page: PageRequest) -> Response:
         undo_words=_operated(undo.entries[0]) if undo else "",
         lasting=lasting(page.known, entry.id, now_ms),
         rows=table_rows(trail.minutes),
+        capacity=state.capacity if state else None,
+        capacity_changes=_capacity_changes(page) if state and state.capacity else [],
         demo=any(minute.generated for minute in trail.minutes),
         recording=page.part(ANALYTICS_STORE) is not None,
     )
@@ -61,6 +64,12 @@ def _operated(entry: AuditEntry) -> str:
         return ""
     changes = operation_changes(entry)
     return " and ".join(in_words(kind, after, entry.name) for kind, _, after in changes)
+
+
+def _capacity_changes(page: PageRequest) -> list[tuple[int, str]]:
+    """When and why the law changed the limit, newest first."""
+    found = page.config.store.audit(CHANGES_SHOWN, about=(CAPACITY, page.room.id))
+    return [(entry.at_ms, str((entry.after or {}).get("reason"))) for entry in found]
 
 
 def load(value: int, limit: int) -> str:

@@ -72,6 +72,8 @@ def do(page: PageRequest) -> Response:
                     "/typed",
                 )
             )
+        if page.field("until_ms").isdigit() and page.now_ms >= int(page.field("until_ms")):
+            raise Refused(ApiFault(Code.INVALID, "the suggestion has expired: look again"))
         kind, changed, plan = _planned(page, one, live)
         careful = unchanged_since(kind, changed, page.field("revision"), plan)
         if one.name == "limits" and page.field("step") != "save":
@@ -241,6 +243,8 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
                 problems=problems,
             )
         ]
+    if one.name == "take-over":
+        return [_taken_over(page, faults)]
     if one.typed:
         told = f"Type {page.room.record.name} to confirm. This cannot be undone."
         return [
@@ -254,6 +258,19 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
             )
         ]
     return []
+
+
+def _taken_over(page: PageRequest, faults: Faults) -> FieldView:
+    state = room_state(page, page.room.id)
+    current = state.capacity.sessions if state and state.capacity else ""
+    return FieldView(
+        name="count",
+        label="Active visitors at once",
+        kind="number",
+        value=page.field("count") or str(current),
+        help="At most the limit of the room.",
+        problems=faults.take("count"),
+    )
 
 
 def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ...]) -> FieldView:

@@ -104,7 +104,7 @@ class OriginConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_began_s", "_body", "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "counts",
+        "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "began_s", "body", "counts",
         "exchange", "idle_until", "pool", "served", "transport",
     )  # fmt: skip
 
@@ -117,10 +117,10 @@ class OriginConnection(asyncio.Protocol):
         self.idle_until = 0.0
         self.served = False  # a request before this one
         self._buffer = b""
-        self._body: Body | None = None
+        self.body: Body | None = None
         self._keep = False
         self._idle_s = 0
-        self._began_s = 0.0
+        self.began_s = 0.0
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -132,7 +132,7 @@ class OriginConnection(asyncio.Protocol):
     def begin(self, exchange: OriginRequest, data: bytes) -> None:
         """Sends the first bytes of a request; its answer goes to `exchange`."""
         self.exchange = exchange
-        self._began_s = monotonic()
+        self.began_s = monotonic()
         self.counts.bytes_in += len(data)
         self.transport.write(data)
 
@@ -170,7 +170,7 @@ class OriginConnection(asyncio.Protocol):
             self.transport.abort()
             return
         try:
-            body = self._body
+            body = self.body
             if body is None:
                 self._read_head(exchange, data)
             elif exchange.tunnelling:
@@ -210,7 +210,7 @@ class OriginConnection(asyncio.Protocol):
             exchange.interim(head)
             if not data:
                 return
-        seconds = monotonic() - self._began_s
+        seconds = monotonic() - self.began_s
         self.counts.origin_wait_seconds += seconds
         self.counts.documents.answered(
             exchange.forward, exchange.head, head.status, seconds + exchange.queued_s
@@ -227,7 +227,7 @@ class OriginConnection(asyncio.Protocol):
     def _begin_answer(self, exchange: OriginRequest, head: AnswerHead, rest: bytes) -> None:
         if head.status == 101:
             if exchange.key and verified(head, exchange.key):
-                self._body = UntilClose()
+                self.body = UntilClose()
                 exchange.open_tunnel(head, rest)
             else:
                 self._invalid(exchange)
@@ -242,20 +242,20 @@ class OriginConnection(asyncio.Protocol):
                     False  # a body that is not allowed: the start of the next response is unknown
                 )
         elif head.chunked:
-            body = self._body = ChunkedBody(lenient=True)
+            body = self.body = ChunkedBody(lenient=True)
             payload = body.feed(rest)
             if body.done:
                 self._body_over(exchange, body)
             exchange.answer_begins(head, payload, body.done)
             return
         if length is None:
-            self._body = UntilClose()
+            self.body = UntilClose()
             exchange.answer_begins(head, rest, False)
         elif len(rest) >= length:
             self._release(exchange, self._keep and len(rest) == length, self._idle_s)
             exchange.answer_begins(head, rest[:length], True)
         else:
-            self._body = LengthBody(length - len(rest))
+            self.body = LengthBody(length - len(rest))
             exchange.answer_begins(head, rest, False)
 
     def _read_body(self, exchange: OriginRequest, body: Body, data: bytes) -> None:
@@ -266,7 +266,7 @@ class OriginConnection(asyncio.Protocol):
         exchange.answer_continues(payload, done)
 
     def _body_over(self, exchange: OriginRequest, body: Body) -> None:
-        self._body = None
+        self.body = None
         self._release(exchange, self._keep and not body.rest, self._idle_s)
 
     def _release(self, exchange: OriginRequest, keep: bool, idle_s: int) -> None:
@@ -311,11 +311,11 @@ class OriginConnection(asyncio.Protocol):
         self.pool.lost(self)
         if exchange is not None:
             try:
-                if exc is None and isinstance(self._body, UntilClose) and not exchange.tunnelling:
+                if exc is None and isinstance(self.body, UntilClose) and not exchange.tunnelling:
                     exchange.released()
                     exchange.answer_continues(b"", True)
                 else:
-                    untouched = self._body is None and not self._buffer and not exchange.hints
+                    untouched = self.body is None and not self._buffer and not exchange.hints
                     exchange.origin_lost(stale=untouched and self.served)
             except Exception as error:
                 exchange.broken(error)
@@ -339,7 +339,7 @@ class Pool:
         self.authority = origin.host_header.encode()
         self._loop = loop
         self._idle: list[OriginConnection] = []
-        self._requests: set[OriginConnection] = set()  # open, and no tunnels
+        self.requests: set[OriginConnection] = set()  # open, and no tunnels
         self._tunnels: dict[OriginConnection, OriginRequest] = {}
         self._limits_logged: set[str] = (
             set()
@@ -427,7 +427,7 @@ class Pool:
         """Counts it with the tunnels until it is lost, or returns the limit that is full by now."""
         if passed := self.tunnel_limit(taker):
             return passed
-        self._requests.discard(connection)
+        self.requests.discard(connection)
         self._tunnels[connection] = taker
         self._open -= 1
         self.refill()
@@ -442,7 +442,7 @@ class Pool:
             self._open -= 1
         else:
             self._limits_logged.clear()
-            self._requests.discard(connection)
+            self.requests.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
 
@@ -478,7 +478,7 @@ class Pool:
         if self._open - len(self._idle) < self._easy:
             return True
         return not self._shares.exceeded(
-            _taker(taker), [_taker(one.exchange) for one in self._requests if one.exchange]
+            _taker(taker), [_taker(one.exchange) for one in self.requests if one.exchange]
         )
 
     def _set_aside(self, borrower: OriginRequest) -> None:
@@ -580,7 +580,7 @@ class Pool:
         if connection is not None:
             self.counts.origin_connects += 1
             self.counts.origin_connections_open += 1
-            self._requests.add(connection)
+            self.requests.add(connection)
             if borrower:
                 borrower.connected(connection)
             else:

@@ -1,0 +1,233 @@
+"""Rooms whose limit follows their origin: what is measured, proposed, noted and applied."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from admission_world import small_room
+from hypothesis import given
+from hypothesis import strategies as st
+from visitors import Browser, Site
+
+from greenroom.admission.schedule import Effective
+from greenroom.capacity import WINDOW_MS, Histogram, Window
+from greenroom.capacity.measurement import (
+    FORGOTTEN_MS,
+    SILENT_MS,
+    Measurement,
+    ProcessReport,
+    WindowMeter,
+)
+from greenroom.capacity.room_capacity import (
+    PROPOSAL_MS,
+    UNMEASURED_MS,
+    CapacityState,
+    RoomCapacity,
+)
+from greenroom.decision.room_schedule import RoomSchedule
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+from greenroom.model.operation import TAKE_OVER, Operation, RoomOperations, operated
+from greenroom.model.room import Room
+
+START_MS = 1_750_000_000_000
+JSON = ((b"accept", b"application/json"),)
+
+
+# -- measured ----------------------------------------------------------------------------------------
+
+
+def report(at_ms: int, fast: int, failed: int = 0, **more: object) -> ProcessReport:
+    measured = Measurement(documents=Histogram.of([100] * fast), failed=failed, **more)  # type: ignore[arg-type]
+    return ProcessReport(at_ms=at_ms, rooms={"r": measured})
+
+
+def windows(meter: WindowMeter, at_ms: int, **reports: ProcessReport) -> Window | None:
+    found = meter.windows(reports, at_ms)
+    return None if found is None else found["r"]
+
+
+def test_windows_are_what_all_processes_measured_since_the_last_one() -> None:
+    meter = WindowMeter()
+    first = windows(meter, 1_000, a=report(1_000, 50, active=3), b=report(900, 10))
+    assert first is not None
+    assert (first.documents.total, first.active) == (0, 3), "nothing is known of the time before"
+    second = windows(meter, 6_000, a=report(6_000, 70, 2, active=4), b=report(5_500, 15, waiting=1))
+    assert second is not None
+    assert (second.documents.total, second.failed, second.active, second.waiting) == (25, 2, 4, 1)
+    again = windows(meter, 11_000, a=report(11_000, 5), b=report(11_000, 15))
+    assert again is not None
+    assert again.documents.total == 0, "a process that begins again has fewer, not negative ones"
+
+
+def test_a_silent_process_leaves_no_window_until_it_stops_or_is_forgotten() -> None:
+    meter = WindowMeter()
+    silent = report(0, 5)
+    assert windows(meter, 1_000, a=report(1_000, 1), b=silent) is not None
+    assert windows(meter, SILENT_MS, a=report(SILENT_MS, 1), b=silent) is None
+    assert windows(meter, SILENT_MS, a=report(SILENT_MS, 1)) is not None, "it has withdrawn"
+    assert windows(meter, FORGOTTEN_MS, a=report(FORGOTTEN_MS, 1), b=silent) is not None
+    assert meter.windows({}, FORGOTTEN_MS) is None
+
+
+# -- proposed and noted ------------------------------------------------------------------------------
+
+
+def room(mode: str, **more: object) -> Room:
+    return small_room(capacity=mode, total_active_users=400, new_users_per_minute=4_000, **more)
+
+
+def answers(ms: int, active: int, count: int = 200) -> Window:
+    return Window(documents=Histogram.of([ms] * count), active=active)
+
+
+def run(capacity: RoomCapacity, window: Window | None, steps: int, since: int = 0) -> CapacityState:
+    for step in range(since, since + steps):
+        state = capacity.step(window, START_MS + step * WINDOW_MS)
+    return state
+
+
+def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
+    capacity = RoomCapacity(room("follow"), 0, 300, START_MS)
+    well = run(capacity, answers(100, 300), 2)
+    assert not well.stopped
+    state = run(capacity, answers(4_000, 300), 1, since=2)
+    assert state.stopped
+    assert state.sessions < well.sessions
+    note = capacity.note(state, START_MS)
+    assert note is not None
+    assert "over the objective of 1 s" in note.reason
+    assert f"-> {state.sessions}" in note.reason
+
+
+def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
+    capacity = RoomCapacity(room("follow"), 100, 100, START_MS)
+    noted = []
+    for step in range(36):
+        now_ms = START_MS + step * WINDOW_MS
+        state = capacity.step(answers(100, 400), now_ms)
+        if note := capacity.note(state, now_ms):
+            noted.append((step, note))
+    sessions = [note.sessions for _, note in noted]
+    assert sessions == sorted(sessions)
+    assert all(later - earlier >= 2 for (earlier, _), (later, _) in pairwise(noted))
+    assert noted[-1][1].reason.endswith(f"{sessions[-2]} -> {sessions[-1]}")
+
+
+def test_a_suggestion_has_evidence_expires_and_is_made_again() -> None:
+    capacity = RoomCapacity(room("suggest"), 0, 0, START_MS)
+    assert run(capacity, answers(100, 100), 3).proposal is None, (
+        "the limit is right as far as known"
+    )
+    state = run(capacity, answers(1_300, 400), 6, since=3)
+    proposal = state.proposal
+    assert proposal is not None
+    assert proposal.sessions == state.sessions < 400
+    assert "over the objective" in proposal.reason
+    assert capacity.note(state, START_MS) is None
+    silent = capacity.step(None, proposal.until_ms - 1)
+    assert silent.proposal == proposal
+    assert capacity.step(None, proposal.until_ms).proposal is None, "nothing is measured"
+    again = capacity.step(answers(900, 400), proposal.until_ms + WINDOW_MS).proposal
+    assert again is not None
+    assert again.until_ms == proposal.until_ms + WINDOW_MS + PROPOSAL_MS
+
+
+def test_a_suggestion_may_exceed_the_limit_by_what_has_been_seen() -> None:
+    capacity = RoomCapacity(room("suggest"), 0, 0, START_MS)
+    proposal = run(capacity, answers(100, 400), 60).proposal
+    assert proposal is not None
+    assert 400 < proposal.sessions <= 460
+
+
+@pytest.mark.parametrize("mode", ["observe", "follow"])
+def test_no_target_exceeds_what_the_operator_set(mode: str) -> None:
+    capacity = RoomCapacity(room(mode, floor=500), 0, 5_000, START_MS)
+    assert run(capacity, answers(100, 5_000), 60).sessions <= 400
+    assert (capacity.note(run(capacity, None, 1), START_MS) is None) is (mode == "observe")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((100, 900, 1_300, 5_000)), st.integers(0, 500)), max_size=30
+    ),
+    st.integers(1, 60),
+)
+def test_silence_never_grows(before: list[tuple[int, int]], silent: int) -> None:
+    capacity = RoomCapacity(room("follow"), 0, 0, START_MS)
+    last = capacity.step(None, START_MS)
+    assert last.sessions == last.limit == 100
+    for step, (ms, active) in enumerate(before):
+        last = capacity.step(answers(ms, active), START_MS + step * WINDOW_MS)
+    for step in range(len(before), len(before) + silent):
+        state = capacity.step(None, START_MS + step * WINDOW_MS)
+        assert state.sessions <= last.sessions
+        assert state.limit <= last.limit
+        assert state.stopped is last.stopped
+    since_ms = START_MS + max(0, len(before) - 1) * WINDOW_MS
+    assert state.unmeasured(since_ms + UNMEASURED_MS)
+
+
+# -- applied -----------------------------------------------------------------------------------------
+
+
+def schedule(site: Site) -> RoomSchedule:
+    (found,) = site.decisions.table.rooms.values()
+    return found
+
+
+def shop(folder: Path, **settings: object) -> Site:
+    changes = {"capacity": "follow", "json_response_enabled": True, "new_users_per_minute": 100}
+    return Site(folder, small_room(**{**changes, **settings}))
+
+
+def told(browser: Browser) -> dict:
+    reply = browser.visit("/", headers=JSON)
+    assert isinstance(reply, Answer)
+    return json.loads(reply.body)["greenroom"]
+
+
+def test_as_many_are_admitted_as_the_origin_takes(tmp_path: Path) -> None:
+    site = shop(tmp_path)
+    assert schedule(site).follow_origin(2, slow=False)
+    assert schedule(site).follow_origin(2, slow=False) is False
+    came = [Browser(site).visit("/") for _ in range(4)]
+    assert [isinstance(reply, Forward) for reply in came] == [True, True, False, False]
+    schedule(site).follow_origin(9, slow=False)
+    came = [Browser(site).visit("/") for _ in range(4)]
+    assert sum(isinstance(reply, Forward) for reply in came) <= 3, "never beyond the room's limit"
+
+
+def test_visitors_are_told_that_the_site_recovers_and_those_inside_stay(tmp_path: Path) -> None:
+    site = shop(tmp_path)
+    inside = Browser(site)
+    assert isinstance(inside.visit("/"), Forward)
+    schedule(site).follow_origin(5, slow=True)
+    waiting = Browser(site)
+    found = told(waiting)
+    assert (found["originSlow"], found["originUnhealthy"]) == (True, False)
+    assert isinstance(inside.visit("/"), Forward)
+    assert site.events_seen[-2].reason == "origin_slow"
+    schedule(site).follow_origin(5, slow=False)
+    site.advance(60_000)
+    assert isinstance(waiting.visit("/"), Forward)
+
+
+def test_visitors_whom_an_operator_lets_in_come_beyond_what_the_origin_takes() -> None:
+    raised = room("follow", let_in=7)
+    assert Effective(raised, capacity=100, let_in=7).active_limit == 107
+    assert Effective(raised, capacity=None).active_limit == 400
+    assert Effective(raised, capacity=1_000).active_limit == 400
+
+
+def test_a_limit_that_was_taken_over_stands_and_never_exceeds_the_rooms() -> None:
+    def taken(count: int, record: Room) -> Room:
+        found = Operation(kind=TAKE_OVER, author="Ann", start_ms=0, count=count)
+        return operated(record, RoomOperations(id="r", operations=(found,)))
+
+    over = taken(120, room("follow"))
+    assert (over.capacity, over.total_active_users) == ("fixed", 120)
+    assert over.operated == ("capacity", "total_active_users")
+    assert taken(9_999, room("follow")).total_active_users == 400
+    assert taken(120, room("observe")) == room("observe"), "its limit was the operator's all along"

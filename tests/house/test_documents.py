@@ -138,12 +138,10 @@ def test_every_dependency_says_what_it_is_for() -> None:
     ]
     wanted = {re.match(r"[\w-]+", line)[0].lower() for group in groups for line in group}  # type: ignore[index]
     rows = set(
-        re.findall(
-            r"^\| `([\w-]+)` \|", (ROOT / "docs/decisions/dependencies.md").read_text(), re.M
-        )
+        re.findall(r"^- `([\w-]+)`: ", (ROOT / "docs/decisions/dependencies.md").read_text(), re.M)
     )
-    assert wanted - rows == set(), "without a row"
-    assert rows - wanted == set(), "a row for something that is not used"
+    assert wanted - rows == set(), "without an entry"
+    assert rows - wanted == set(), "an entry for something that is not used"
 
 
 def test_the_checks_catch_what_they_are_for() -> None:

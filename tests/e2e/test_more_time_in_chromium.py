@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dashboard_browser import violations_in_both_themes
 from decision_sites import full, sites_in
 from playwright.sync_api import Browser, Page, Route, expect
 from visitors import Site
@@ -95,6 +96,20 @@ def test_the_script_warns_before_the_end_and_one_key_gives_more_time(
     page.clock.run_for(200_000)
     expect(message).to_have_text(WORDS["over"])
     expect(press).to_have_count(0)
+    context.close()
+
+
+def test_axe_finds_nothing_on_the_warning_and_on_the_page(browser: Browser, inside: Open) -> None:
+    context = browser.new_context(locale="en-US")
+    page = context.new_page()
+    visit = inside(page)
+    visit.wait(200)
+    page.reload()
+    expect(page.get_by_role("button")).to_have_text(WORDS["more"])
+    assert violations_in_both_themes(page) == []
+    page.goto(f"{SHOP}?greenroom=session")
+    expect(page.get_by_role("alert")).to_have_text(WORDS["soon"])
+    assert violations_in_both_themes(page) == []
     context.close()
 
 

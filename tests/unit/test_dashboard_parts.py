@@ -120,7 +120,7 @@ def test_faults_are_shown_beside_their_fields_and_the_rest_above() -> None:
         ]
     )
     assert faults.take("host") == ("is wrong",)
-    assert faults.general == ["additional_routes: is covered"]
+    assert faults.general == ["Additional routes: is covered"]
     assert [field_of(text) for text in ("", "/greenroom/limit_floor", "/a/0/b")] == [
         "",
         "limit_floor",
@@ -138,7 +138,7 @@ def test_faults_name_other_fields_as_the_form_does() -> None:
         "Can't be higher than Active visitors at once (321).",
     )
     assert Faults([fault]).take("new_users_per_minute") == (
-        "must be at most total_active_users, 321",
+        "must be at most “total active users”, 321",
     )
 
 

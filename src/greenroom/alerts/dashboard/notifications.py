@@ -29,7 +29,7 @@ from greenroom.model.configuration import Entry
 from greenroom.model.notification import AlertPolicy
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
-from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.forms import Faults, FieldView, field_view, several, unchanged_since
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import Threads, action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
@@ -233,7 +233,7 @@ def _shown(
 
 def _policy(page: PageRequest) -> Json:
     listed = {
-        "email": [line.strip() for line in page.field("emails").splitlines() if line.strip()],
+        "email": several(page.field("emails")),
         "webhooks": page.form.get("webhook", ()),
         "pagerduty": page.form.get("pagerduty", ()),
     }

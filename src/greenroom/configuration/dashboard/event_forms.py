@@ -39,6 +39,11 @@ OVERRIDES = {
 }
 """Blank: the room's."""
 
+EVENT_LABELS: Mapping[str, str] = {
+    **{name: label for name, (label, _) in TIMES.items()},
+    **{name: label for name, (label, _) in OVERRIDES.items()},
+}
+
 METHODS = (
     ("fifo", "First come, first served"),
     ("random", "Random"),

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from greenroom.configuration import events
 from greenroom.configuration.dashboard.event_forms import (
+    EVENT_LABELS,
     TIMES,
     document_of_event,
     fields_of,
@@ -192,7 +193,11 @@ def _checked(
         page.config.trial(_unanswered(plan))
     except Refused as refused:
         return _form(
-            page, shown_values(document, _zone(page)), Faults(refused.faults), entry, refused.status
+            page,
+            shown_values(document, _zone(page)),
+            Faults(refused.faults, EVENT_LABELS),
+            entry,
+            refused.status,
         )
     if page.field("step") == "again":
         return _form(page, shown_values(document, _zone(page)), Faults(), entry)

@@ -8,12 +8,14 @@ from starlette.responses import Response
 from greenroom.configuration import zones
 from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.model.account import Role
+from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import (
     Faults,
     FieldView,
     document_of,
     field_view,
     flat,
+    host_and_path,
     unchanged_since,
 )
 from greenroom.web.pages.request import PageRequest
@@ -61,12 +63,18 @@ def new(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    document = document_of(zones.ZONE, LABELS, page.form)
+    document = _document(page)
     try:
         made = page.change(zones.create(document, page.parts[ORIGIN_PROBLEMS]))
     except Refused as refused:
         return _form(page, flat(document), Faults(refused.faults), status=refused.status)
     return page.redirect(f"/zones/{made['id']}/rooms/new", notice="created")
+
+
+def _document(page: PageRequest) -> Json:
+    """The domain of a pasted URL counts."""
+    document = document_of(zones.ZONE, LABELS, page.form)
+    return {**document, "name": host_and_path(page.field("name"))[0].partition(":")[0]}
 
 
 def edit(page: PageRequest) -> Response:
@@ -80,7 +88,7 @@ def edit(page: PageRequest) -> Response:
 
 
 def save(page: PageRequest) -> Response:
-    document = document_of(zones.ZONE, LABELS, page.form)
+    document = _document(page)
     plan = zones.edit(page.zone.id, document, page.parts[ORIGIN_PROBLEMS])
     try:
         page.change(unchanged_since("zone", page.zone.id, page.field("revision"), plan))

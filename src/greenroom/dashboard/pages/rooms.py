@@ -30,7 +30,10 @@ from greenroom.web.pages.forms import (
     document_of,
     field_view,
     flat,
+    host_and_path,
+    places,
     schema_field,
+    several,
     unchanged_since,
 )
 from greenroom.web.pages.rendering import Viewer, grouped
@@ -317,15 +320,22 @@ def _document(page: PageRequest) -> Json:
     listed = [name for name, one in FORM.items() if one.lines]
     document = document_of(rooms.ROOM, [name for name in FORM if name not in listed], page.form)
     for name in listed:
-        lines = [line.strip() for line in page.field(name).splitlines() if line.strip()]
+        text = page.field(name)
         where = document[EXTENSION] if schema_field(rooms.ROOM, name).rule.extension else document
-        where[name] = [_route(line) for line in lines] if name == "additional_routes" else lines
+        where[name] = (
+            [_route(one) for one in places(text)] if name == "additional_routes" else several(text)
+        )
+    host, path = host_and_path(page.field("host"))
+    if host:
+        document["host"] = host
+    if path.rstrip("/") and document.get("path") in ("", "/", None):
+        document["path"] = path
     return document
 
 
-def _route(line: str) -> Json:
-    host, slash, path = line.partition("/")
-    return {"host": host, "path": slash + path or "/"}
+def _route(text: str) -> Json:
+    host, path = host_and_path(text)
+    return {"host": host, "path": path or "/"}
 
 
 def _form(

@@ -19,7 +19,7 @@ from greenroom.status_page.dashboard.preview import (
 )
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import refuse_read_only
-from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
+from greenroom.web.pages.forms import Faults, FieldView, field_view, host_and_path, unchanged_since
 from greenroom.web.pages.frames import problems_in_frame
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
@@ -115,7 +115,7 @@ def _document(page: PageRequest) -> Json:
     texts = {name: page.field(name).strip() for name in (*LABELS, "zone")}
     return (
         texts
-        | {"host": texts["host"].lower()}
+        | {"host": host_and_path(texts["host"])[0]}
         | {name: _names(page, name) for name in ("rooms", "health_checks")}
     )
 

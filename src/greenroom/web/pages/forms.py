@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from greenroom.model.configuration import Configuration
-from greenroom.model.fields import Spec, written
+from greenroom.model.configuration import KINDS, Configuration
+from greenroom.model.fields import Spec, specs, written
 from greenroom.web.api_schema import EXTENSION, ApiField, ApiSchema
 from greenroom.web.api_shapes import Json, Plain
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
@@ -98,7 +99,8 @@ class Faults:
             message = _SNAKE.sub(
                 lambda found: f"“{labels[found[0]]}”" if found[0] in labels else found[0], message
             )
-            self.of.setdefault(name, []).append(for_people(message))
+            said = _SNAKE.sub(lambda found: _without_key(found[0]), for_people(message))
+            self.of.setdefault(name, []).append(said)
 
     def take(self, name: str) -> tuple[str, ...]:
         return tuple(self.of.pop(name, ()))
@@ -107,8 +109,43 @@ class Faults:
     def general(self) -> list[str]:
         """Read it when every field has been made."""
         return [
-            f"{name}: {text}" if name else text for name, texts in self.of.items() for text in texts
+            f"{name[:1].upper()}{name[1:].replace('_', ' ')}: {text}" if name else text
+            for name, texts in self.of.items()
+            for text in texts
         ]
+
+
+@cache
+def _keys() -> frozenset[str]:
+    """Names of fields that people have not chosen, as they may be in a message."""
+    known = {name for kind in KINDS.values() for name in specs(kind.record)}
+    return frozenset(name for name in known | set(_TIME_KEYS) if "_" in name)
+
+
+_TIME_KEYS = ("prequeue_start_time", "event_start_time", "event_end_time")
+
+
+def _without_key(word: str) -> str:
+    return f"“{word.replace('_', ' ')}”" if word in _keys() else word
+
+
+def several(text: str) -> list[str]:
+    """What people separate by commas, semicolons, blanks or lines."""
+    return [one for one in re.split(r"[,;\s]+", text) if one]
+
+
+def places(text: str) -> list[str]:
+    """As `several`, but a path may have a comma inside."""
+    return [one.strip(",;") for one in text.split() if one.strip(",;")]
+
+
+def host_and_path(text: str) -> tuple[str, str]:
+    """Of a host, a host with a path, or a pasted URL; the path is empty where there is none."""
+    _, found, rest = text.strip().partition("://")
+    rest = rest if found else text.strip()
+    host, slash, path = re.split(r"[?#]", rest)[0].partition("/")
+    host = host.rpartition("@")[2] if found else host
+    return host.lower(), slash + path
 
 
 def field_of(pointer: str) -> str:

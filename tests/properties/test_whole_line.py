@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.coordinator.coordinator import Coordinator
-from greenroom.admission.coordinator.summaries import EXACT_SECONDS, FINER, ahead_elsewhere
+from greenroom.admission.coordinator.summaries import (
+    EXACT_SECONDS,
+    FINER,
+    NAMED_MAX,
+    ahead_elsewhere,
+)
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary
+from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary, period_ms
 from greenroom.admission.messages.sync import SyncDown
 from greenroom.decision.holding import _never_further_back
 from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket, make_key
@@ -186,3 +191,22 @@ def test_older_and_newer_peers_understand_each_other() -> None:
     assert older == msgspec.structs.replace(whole, summary=None)
     newer = msgspec.msgpack.decode(msgspec.msgpack.encode([*fields, "more"]), type=SyncDown)
     assert newer == whole
+
+
+def test_of_many_data_centers_the_last_are_told_as_one_sum() -> None:
+    world = Centers(NAMED_MAX + 5)
+    world.now_ms += 1_000
+    for one in range(3 * len(world.ledgers)):
+        world.poll(one, (one % len(world.ledgers), one * 10, 0))
+    for _ in range(2):
+        world.now_ms += period_ms(len(world.ledgers))
+        world.sync()
+    for ledger in (world.ledgers[0], world.ledgers[-1]):
+        assert ledger.elsewhere is not None
+        *named, rest = ledger.elsewhere.summary.others
+        assert len(named) <= NAMED_MAX
+        assert all(row.name for row in named)
+        assert (rest.name, sum(row.waiting for row in (*named, rest))) == (
+            "",
+            3 * len(world.ledgers) - 3,
+        )

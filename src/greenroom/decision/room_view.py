@@ -12,7 +12,7 @@ from greenroom.model.visit import Estimate
 
 
 class CenterView(msgspec.Struct, frozen=True):
-    """One data center. `age_s`: of its figures, None when it was never heard. A `silent` one held
+    """One data center; without a name: all that are not named. `age_s`: of its figures, None when it was never heard. A `silent` one held
     that when it was last heard.
     """
 
@@ -49,7 +49,7 @@ class Figures(msgspec.Struct, frozen=True):
     def with_others(self, name: str, others: Sequence[CenterView]) -> "Figures":
         """Sums of this data center, called `name`, and of the others."""
         mine = CenterView(name, self.active, self.waiting, self.last_minute, self.permits_unused)
-        centers = (mine, *sorted(others, key=lambda one: one.name))
+        centers = (mine, *sorted(others, key=lambda one: (not one.name, one.name)))
         return msgspec.structs.replace(
             self,
             active=sum(one.active for one in centers),

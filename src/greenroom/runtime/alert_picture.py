@@ -72,7 +72,7 @@ def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
     so that a room's line is told once.
     """
     centers = next((room.figures.centers for room in state.rooms if room.figures.centers), ())
-    heard = [center.name for center in centers if not center.silent]
+    heard = [center.name for center in centers if center.name and not center.silent]
     return bool(centers), not heard or centers[0].name == min(heard)
 
 

@@ -54,7 +54,7 @@ class Coordinator(Allotment):
         )  # reachable data centers, the one heard of longest ago first
         self.transfers = SessionTransfers(self.data_centers.get)
         self.forecaster = Forecaster(room, now_ms)
-        self._summaries = Summaries(now_ms)
+        self.summaries = Summaries(now_ms)
         self.configure(room)
         self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
         self.enlist(data_centers, now_ms)
@@ -169,7 +169,7 @@ class Coordinator(Allotment):
             self.transfers.answer(center, now_ms),
             gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
             self._fence_ms, self._company,
-            None if self._alone else self._summaries.of(center, self.data_centers, self._ranked, now_ms),
+            None if self._alone else self.summaries.of(center, self.data_centers, self._ranked, now_ms),
         )  # fmt: skip
 
     # -- what a message says -----------------------------------------------------------------------

@@ -4,15 +4,18 @@ at most so often that the cost for the coordinator does not grow with their numb
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
-from greenroom.admission.messages.room_summary import PERIOD_MS, CenterFigures, RoomSummary
+from greenroom.admission.messages.room_summary import CenterFigures, RoomSummary, period_ms
 from greenroom.admission.queueing.line import GRACE_MS
 
 JOIN_MS = CALLED_REFRESH_MS * 5 // 4 + GRACE_MS
 """A visitor who comes back in time takes the place by then."""
+NAMED_MAX = 32
+"""Silent ones first, then by name; the others are told as one sum."""
 EXACT_SECONDS = 128
 """A line of arrivals in more different seconds is told in fewer steps."""
 FINER = 16
@@ -27,16 +30,22 @@ class Summaries:
     def __init__(self, now_ms: int) -> None:
         self._begun_ms = now_ms
         self._made_ms = -1
-        self._rows: tuple[CenterFigures, ...] = ()
+        self.due_ms = now_ms
+        self._count = 0
+        self._named: list[CenterFigures] = []
+        self._others: dict[str, CenterFigures] = {}
+        self._rest: CenterFigures | None = None
         self._ahead: dict[str, Ahead] = {}
         self._settled: list[tuple[str, int]] = []
+        """The two that were heard longest ago: one of them is not the one that is told."""
 
     def of(
         self, center: DataCenter, centers: Mapping[str, DataCenter], ranked: bool, now_ms: int
     ) -> RoomSummary | None:
         """None: it has the newest, or a new coordinator has not heard everybody yet."""
-        known = [one for one in centers.values() if not one.retired]
-        if now_ms - self._made_ms >= PERIOD_MS * len(known) or self._made_ms < 0:
+        if now_ms >= self.due_ms:
+            known = [one for one in centers.values() if not one.retired]
+            self.due_ms = now_ms + period_ms(len(known))
             if now_ms - self._begun_ms < CUT_OFF_MS and any(
                 one.contact_ms is None for one in known
             ):
@@ -45,21 +54,36 @@ class Summaries:
         if center.summary_ms == self._made_ms:
             return None
         center.summary_ms, name = self._made_ms, center.name
-        others = tuple([row for row in self._rows if row.name != name])
-        settled_ms = min([at_ms for other, at_ms in self._settled if other != name], default=now_ms)
-        return RoomSummary(self._made_ms, others, self._ahead.get(name, ()), settled_ms)
+        others = [row for row in self._named if row.name != name]
+        if rest := self._rest:
+            own = self._others.get(name)
+            others.append(_less(rest, own) if own else rest)
+        settled_ms = self._settled[1][1] if self._settled[0][0] == name else self._settled[0][1]
+        ahead = self._ahead.get(name, ())
+        return RoomSummary(self._made_ms, tuple(others), ahead, self._count, settled_ms)
 
     def _make(self, known: Sequence[DataCenter], ranked: bool, now_ms: int) -> None:
         self._made_ms = now_ms
-        self._rows = tuple([_figures(center, now_ms) for center in known])
+        self._count = len(known)
+        rows = sorted(
+            [_figures(center, now_ms) for center in known],
+            key=lambda row: (not row.silent, row.name),
+        )
+        self._named, others = rows[:NAMED_MAX], rows[NAMED_MAX:]
+        self._others = {row.name: row for row in others}
+        self._rest = _together(others) if others else None
         self._ahead = (
             ahead_elsewhere({center.name: center.seconds for center in known}) if ranked else {}
         )
-        self._settled = [
-            (center.name, center.contact_ms - JOIN_MS)
-            for center in known
-            if center.reachable and center.contact_ms is not None
-        ]
+        self._settled = sorted(
+            [
+                (center.name, center.contact_ms - JOIN_MS)
+                for center in known
+                if center.reachable and center.contact_ms is not None
+            ]
+            + 2 * [("", now_ms)],
+            key=itemgetter(1),
+        )[:2]
 
 
 def _figures(center: DataCenter, now_ms: int) -> CenterFigures:
@@ -73,6 +97,28 @@ def _figures(center: DataCenter, now_ms: int) -> CenterFigures:
         max(0, center.outstanding),
         center.contact_ms or 0,
         not center.reachable,
+    )
+
+
+def _together(rows: Sequence[CenterFigures]) -> CenterFigures:
+    return CenterFigures(
+        "",
+        sum([row.active for row in rows]),
+        sum([row.waiting for row in rows]),
+        sum([row.last_minute for row in rows]),
+        sum([row.permits for row in rows]),
+        min([row.heard_ms for row in rows]),
+    )
+
+
+def _less(rest: CenterFigures, own: CenterFigures) -> CenterFigures:
+    return CenterFigures(
+        "",
+        rest.active - own.active,
+        rest.waiting - own.waiting,
+        rest.last_minute - own.last_minute,
+        rest.permits - own.permits,
+        rest.heard_ms,
     )
 
 

@@ -15,7 +15,7 @@ from greenroom.model.visit import arrival_ms_of
 
 
 class CenterFigures(msgspec.Struct, frozen=True, array_like=True):
-    """`last_minute`: admissions of 60 s. `permits` are leased and not known to be used. `heard_ms`:
+    """`name` is empty for all others together. `last_minute`: admissions of 60 s. `permits` are leased and not known to be used. `heard_ms`:
     the newest report, on the coordinator's clock; 0: none. `silent`: the figures are those of then.
     """
 
@@ -34,11 +34,17 @@ class RoomSummary(msgspec.Struct, frozen=True, array_like=True):
     ahead: tuple[
         tuple[int, int], ...
     ] = ()  # (arrival second, people elsewhere before own arrivals of that second), ascending
+    data_centers: int = 2
     settled_ms: int = 0  # who came before then in a data center that is heard is counted in `ahead`
 
 
-PERIOD_MS = 100
-"""For each data center: a summary of 15 is made every 1.5 s, one of 300 twice a minute."""
+def period_ms(data_centers: int) -> int:
+    """How often a summary is made: with 15 of them as often as a quiet room syncs, with 300 every
+    7.2 s.
+    """
+    return 100 * min(data_centers, 15) + 20 * max(0, data_centers - 15)
+
+
 WINDOW_MS = 60_000
 STALE_MS = 4_000
 """Without a newer summary all others count as silent, as for the coordinator."""
@@ -75,8 +81,8 @@ class Elsewhere:
         """As of now, on the coordinator's clock. Admissions have left their minute at the latest
         then.
         """
-        others = self.summary.others
-        stale = line_ms - self.summary.made_ms > STALE_MS + PERIOD_MS * (len(others) + 1)
+        others, known = self.summary.others, self.summary.data_centers
+        stale = line_ms - self.summary.made_ms > STALE_MS + period_ms(known)
         return tuple(
             [
                 structs.replace(

@@ -51,7 +51,7 @@ function list(found) {
   centers.hidden = !found.length;
   const rows = found.map((it, index) => {
     const row = document.createElement("tr");
-    const cells = [it.name, asOf(it), ...[it.active, it.last_minute, it.waiting, it.permits_unused].map(written)];
+    const cells = [it.name || "all others", asOf(it), ...[it.active, it.last_minute, it.waiting, it.permits_unused].map(written)];
     for (const [place, text] of cells.entries()) {
       const cell = document.createElement(place ? "td" : "th");
       cell.textContent = text;

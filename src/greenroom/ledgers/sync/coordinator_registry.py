@@ -26,6 +26,7 @@ from greenroom.admission.coordinator.memory import (
 )
 from greenroom.admission.forecast.forecast import THINK_MS
 from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.messages.room_summary import period_ms
 from greenroom.ledgers.sync.batch import AnswerBatch, encode, report_of
 from greenroom.model.room import Room
 
@@ -152,9 +153,9 @@ class CoordinatorRegistry:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None:
                 coordinator = self.coordinators[room_id] = self._begin(room)
-                coordinator.forecaster.due_ms += (
-                    crc32(room_id.encode()) % THINK_MS
-                )  # spread over batches
+                spread = crc32(room_id.encode())  # over batches
+                coordinator.forecaster.due_ms += spread % THINK_MS
+                coordinator.summaries.due_ms += spread % period_ms(len(names))
             elif moved:
                 coordinator.enlist(names, self.now_ms)
             elif room == self._rooms[room_id] and coordinator.fence_ms == fence_ms:

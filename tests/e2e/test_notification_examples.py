@@ -23,8 +23,8 @@ def test_an_alert_reaches_a_chat_that_speaks_slacks_format() -> None:
     said = run("alert-in-chat")
     assert "# alerts: Hello World!" in said
     assert "Health check shop is now Unhealthy: TCP connection failed." in said
-    assert "Resolved: Health status notification: shop" in said
-    assert said.index("Unhealthy") < said.index("Resolved")
+    assert "shop is healthy again" in said
+    assert said.index("Unhealthy") < said.index("healthy again")
 
 
 def test_a_status_page_is_fed_by_webhooks_and_believes_no_one_else() -> None:

@@ -192,6 +192,70 @@ def test_a_policy_that_tells_nobody_is_not_shown_as_on(
     assert "Tells nobody" in operator.get("/notifications").text
 
 
+def test_a_check_says_who_is_notified_and_offers_to_notify_me(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    operator.post(NEW, **GOOD)
+    (check,) = checks(dashboard)
+    page = f"/zones/z2/health/{check.id}"
+    known = set(dashboard.store.read().alert_policies)
+    for policy in known:
+        operator.post(f"/notifications/policies/{policy}/step", step="remove")
+    shown = operator.get(page).text
+    assert "Nobody is notified" in shown
+    assert f'/notifications/policies/new?check={check.id}"' in shown
+    form = operator.get(f"/notifications/policies/new?check={check.id}").text
+    assert 'value="shop is unhealthy"' in form
+    assert f'<option value="{check.id}" selected>shop</option>' in form
+    new = "/notifications/policies/new"
+    for name, filters in (
+        ("Ours", {"filter-health_check_id": check.id}),
+        ("All", {}),
+        ("Elsewhere", {"filter-zones": "z1"}),
+        ("Recovered", {"filter-status": "Healthy"}),
+    ):
+        made = operator.post(new, **{**POLICY, "name": name}, emails="a@example.com", **filters)
+        assert made.status_code == 303, made.text
+    shown = operator.get(page).text
+    assert [name for name in ("Ours", "All", "Elsewhere", "Recovered") if f">{name}</a>" in shown] == [
+        "Ours", "All",
+    ]  # fmt: skip
+    assert "Ours" not in dashboard.person("viewer", "z2").get(page).text
+    assert (
+        f'<option value="{check.id}" selected>shop</option>'
+        in operator.get(f"/notifications/history?about={check.id}").text
+    )
+
+
+def test_search_finds_checks_policies_and_webhooks(
+    dashboard: DashboardRig, operator: Visitor
+) -> None:
+    operator.post(NEW, **{**GOOD, "name": "findable-check"})
+    operator.post(
+        "/notifications/policies/new",
+        **{**POLICY, "name": "Findable policy"},
+        new_url="https://findable.example.com/hook",
+    )
+    shown = operator.get("/search?q=findable").text
+    for kind in ("Health check", "Notification policy", "Webhook"):
+        assert kind in shown
+    hidden = dashboard.person("viewer", "z1").get("/search?q=findable").text
+    for kind in ("Health check</", "Notification policy", "Webhook"):
+        assert kind not in hidden.partition("<main")[2]
+
+
+def test_a_generated_secret_is_offered(operator: Visitor) -> None:
+    offered = [
+        re.search(
+            r"nobody else knows: <code>([\w-]{32})</code>", operator.get("/notifications").text
+        )
+        for _ in range(2)
+    ]
+    assert offered[0]
+    assert offered[1]
+    assert offered[0][1] != offered[1][1]
+
+
 def test_filters_are_chosen_by_name(dashboard: DashboardRig, operator: Visitor) -> None:
     room = next(iter(dashboard.store.read().rooms.values()))
     shown = operator.get("/notifications/policies/new").text

@@ -196,6 +196,8 @@ def test_history_is_paged_newest_first_within_its_bounds(store: StoreWithOutbox)
         for entry in found
     ] == [("c2", 20, "a@example.com", "email")]
     assert found[0].alert_body == alert().text
+    (about,), total = store.outbox.history(0, None, 0, 5, "z1/r3")
+    assert (about.correlation_id, total) == ("c3", 1)
 
 
 def test_a_destination_that_is_full_takes_no_more_and_the_history_says_so(

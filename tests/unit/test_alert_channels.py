@@ -9,8 +9,9 @@ import json
 
 import pytest
 
+from greenroom.alerts.mail import MailServer, written
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
-from greenroom.alerts.rules.message import Message
+from greenroom.alerts.rules.message import Message, payload
 from greenroom.model.alert_types import ALERTS, example, make
 
 SECRET = "s3cret-value"
@@ -195,3 +196,27 @@ def test_long_texts_are_cut_to_what_services_accept() -> None:
     assert len(sent("pagerduty", message)[2]["payload"]["summary"]) <= 1_024
     assert len(sent("opsgenie", message)[2]["message"]) <= 130
     assert len(sent("discord", message)[2]["embeds"][0]["fields"][1]["value"]) <= 1_024
+
+
+def test_a_mail_about_a_check_says_each_thing_once_and_links_to_it() -> None:
+    row = ALERTS["health_check_status_notification"]
+    about = {"subject_id": "c1", "subject_name": "shop", "zone_id": "z1"}
+    begun = make(row.type, "start", 1_700_000_000_000, "i1", row.example, **about)
+    message = Message(begun, "p1", "Team", dashboard_url="https://rooms.example.com")
+    server = MailServer("mail.example.com")
+    mail = written(message, server, "a@example.com")
+    assert mail["Subject"] == "[greenroom] shop is unhealthy"
+    text = mail.get_body(("plain",)).get_content()
+    assert text.count("2023-11-14") == 1
+    assert text.count("Status: ") == 1
+    assert "Reason: TCP connection failed\nExpected codes" in text
+    assert "What it means: The server refused the connection" in text
+    assert text.endswith("https://rooms.example.com/zones/z1/health/c1\n")
+    assert 'href="https://rooms.example.com/zones/z1/health/c1"' in mail.as_string().replace(
+        "=3D", "="
+    ).replace("=\n", "")
+    bare = written(Message(begun, "p1", "Team"), server, "a@example.com")
+    assert "http" not in bare.get_body(("plain",)).get_content()
+    ended = make(row.type, "end", 1_700_000_000_000, "i1", row.example, **about)
+    assert Message(ended).title == "shop is healthy again"
+    assert payload(message)["data"] == row.example, "webhooks keep both generations of fields"

@@ -1,7 +1,7 @@
 """Delivers one message to one destination and says what went wrong and whether a retry can help."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from greenroom.alerts.mail import (
     MailRefused,
@@ -46,8 +46,8 @@ class DeliveryOutcome:
 
 
 class Delivery:
-    """`read` blocks and is called in a thread. `guard` and `mail_server` may be replaced while it
-    runs.
+    """`read` blocks and is called in a thread. `guard`, `mail_server` and `dashboard_url` may be
+    replaced while it runs.
     """
 
     def __init__(
@@ -55,12 +55,15 @@ class Delivery:
     ) -> None:
         self.guard = guard
         self.mail_server = mail_server
+        self.dashboard_url = ""
         self.pagerduty_url = PAGERDUTY_URL
         self._now_ms = now_ms
 
     async def attempt(self, due: Due, known: Configuration) -> DeliveryOutcome:
         destination = Destination.of(due.destination)
-        message = Message(due.alert, due.policy_id, due.policy_name)
+        message = Message(
+            due.alert, due.policy_id, due.policy_name, dashboard_url=self.dashboard_url
+        )
         if destination.mechanism == "email":
             return await self._mail(message, destination.id)
         if destination.mechanism == "pagerduty":
@@ -73,9 +76,7 @@ class Delivery:
         webhook = known.webhooks.get(destination.id)
         if webhook is None:
             return DeliveryOutcome("the webhook no longer exists", permanent=True)
-        return await self.call(
-            webhook.record, Message(due.alert, due.policy_id, due.policy_name, webhook.record.name)
-        )
+        return await self.call(webhook.record, replace(message, webhook_name=webhook.record.name))
 
     async def call(self, webhook: Webhook, message: Message) -> DeliveryOutcome:
         channel = CHANNELS.get(webhook.channel, CHANNELS[GENERIC])

@@ -126,13 +126,15 @@ def _digest(*parts: str) -> str:
 
 
 def _rows(message: Message) -> list[tuple[str, str]]:
-    policy = [("policy", message.policy_name)] if message.policy_name else []
-    return [("time", message.time), *message.facts, *policy] if message.alert else []
+    policy = [("Policy", message.policy_name)] if message.policy_name else []
+    time = ("Time", f"{_moment(message.time_ms):%Y-%m-%d %H:%M:%S} UTC")
+    return [time, *message.shown_facts, *policy] if message.alert else []
 
 
 def _text(message: Message) -> str:
     lines = [message.text, "", *(f"{name}: {value}" for name, value in _rows(message))]
-    return "\n".join(line.replace("\r", " ") for line in lines).rstrip() + "\n"
+    link = ["", message.link] if message.link else []
+    return "\n".join(line.replace("\r", " ") for line in [*lines, *link]).rstrip() + "\n"
 
 
 def _html(message: Message) -> str:
@@ -141,11 +143,13 @@ def _html(message: Message) -> str:
         f'<tr><th align="left" style="{label}">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in _rows(message)
     )
+    link = escape(message.link)
+    opens = f'<p><a href="{link}">Open it in the dashboard</a></p>' if link else ""
     return (
         '<!doctype html><html><body style="font-family:system-ui,sans-serif">'
         '<p style="border-left:4px solid'
         f' {COLOURS[message.severity]};padding-left:12px"><strong>{escape(message.title)}</strong><br>'
-        f"{escape(message.text)}</p><table>{rows}</table></body></html>\n"
+        f"{escape(message.text)}</p><table>{rows}</table>{opens}</body></html>\n"
     )
 
 
@@ -162,3 +166,5 @@ class Sending:
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     files: tuple[Path, ...] = ()
     """The files that were read."""
+    dashboard_url: str = ""
+    """Without a slash at its end; empty: messages have no links."""

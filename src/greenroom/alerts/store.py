@@ -228,10 +228,15 @@ class SqlOutbox:
         return {row.destination: (row.last_success_ms, row.last_failure_ms) for row in rows}
 
     def history(
-        self, since_ms: int, before_ms: int | None, skip: int, count: int
+        self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
-        """(`count` rows after `skip`, newest first, and the total) in [since_ms, before_ms)."""
+        """(`count` rows after `skip`, newest first, and the total) in [since_ms, before_ms).
+        `subject`: only about this check or room, as `zone id/its id`.
+        """
         within = history.c.sent_ms >= since_ms
+        if subject:
+            about = select(alerts.c.correlation_id).where(alerts.c.subject == subject)
+            within = and_(within, history.c.correlation_id.in_(about))
         within = within if before_ms is None else and_(within, history.c.sent_ms < before_ms)
         rows_wanted = (
             select(history)

@@ -30,7 +30,7 @@ class NotificationView(Protocol):
     def waiting(self) -> int: ...
 
     def history(
-        self, since_ms: int, before_ms: int | None, skip: int, count: int
+        self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
         """Newest first, and the total."""
 
@@ -65,9 +65,9 @@ class NoNotifications:
         return 0
 
     def history(
-        self, since_ms: int, before_ms: int | None, skip: int, count: int
+        self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
-        del since_ms, before_ms, skip, count
+        del since_ms, before_ms, skip, count, subject
         return [], 0
 
     def incidents(self, since_ms: int) -> list[Incident]:

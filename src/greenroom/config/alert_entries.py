@@ -4,6 +4,7 @@ Secrets come from files, which are watched like the configuration file. Policies
 and services by name.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,7 +295,15 @@ def read_sending(
         _mail_server(section, files, problems),
         _outbound(outbound, problems),
         files,
+        _dashboard_url(section.dashboard_url, problems),
     )
+
+
+def _dashboard_url(url: str, problems: list[Problem]) -> str:
+    if url and not re.fullmatch(r"https?://[\x21-\x7e]+", url):
+        reason = f"must begin with https:// or http:// and hold no blanks, not {url[:60]!r}"
+        problems.append(Problem(step("notifications", "dashboard_url"), reason))
+    return url.rstrip("/")
 
 
 def mail_notes(server: MailServer | None) -> tuple[str, ...]:

@@ -39,6 +39,13 @@ class AlertType:
     example: Mapping[str, Any] = field(default_factory=dict)
     example_subject: str = "shop"
     severity: str = "error"
+    title: str = ""
+    end_title: str = ""
+    """Of messages to people; empty: the display name."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Fields in messages to people with their labels; empty: all."""
+    path: str = ""
+    """Of its subject in the dashboard."""
 
     @property
     def paired(self) -> bool:
@@ -103,6 +110,7 @@ def _room_type(
         description,
         text,
         end_text,
+        path="/zones/{zone}/rooms/{subject}/live",
         fields=fields,
         filters={**_BY_ROOM, **more.pop("filters", {})},
         example={**_ROOM_EXAMPLE, **more.pop("example", {})},
@@ -131,6 +139,18 @@ _ROWS = (
         "A health check finds that an origin has become unhealthy, or healthy again.",
         "Health check {subject} is now {status}: {reason}.",
         "Health check {subject} is now {status}.",
+        title="{subject} is unhealthy",
+        end_title="{subject} is healthy again",
+        shown={
+            "status": "Status",
+            "reason": "Reason",
+            "expected_codes": "Expected codes",
+            "actual_code": "Received code",
+            "origin_ip": "Server",
+            "failing_regions": "Failing regions",
+            "zone_name": "Zone",
+        },
+        path="/zones/{zone}/health/{subject}",
         fields={
             "time": "when the status changed",
             "status": "Healthy or Unhealthy",

@@ -1,6 +1,6 @@
 """The result of one probe, and every reason for a failure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
@@ -29,7 +29,7 @@ class Reason(StrEnum):
     OTHER = "Other Failure"
 
 
-REASON_WORDS = {
+REASON_WORDS: Mapping[str, str] = {
     Reason.TCP_FAILED: "The server refused the connection: nothing listens on this port.",
     Reason.HTTP_TIMEOUT: "The server took the request and did not answer in time.",
     Reason.CODE: "The answer had another status code than expected.",

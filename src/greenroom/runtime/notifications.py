@@ -56,14 +56,13 @@ class Notifications:
         self._read = layered.read
         self._learn_listeners = learn_listeners
         self._loop = asyncio.get_running_loop()
-        self._delivery = Delivery(
-            Guard(config.sending.outbound, listening=listening), now_ms, config.sending.mail_server
-        )
-        self._test_mode = config.sending.webhook_test
+        self._delivery = Delivery(Guard(config.sending.outbound, listening=listening), now_ms)
+        self.apply(config)
 
     def apply(self, config: Config) -> None:
         self._delivery.guard.policy = config.sending.outbound
         self._delivery.mail_server = config.sending.mail_server
+        self._delivery.dashboard_url = config.sending.dashboard_url
         self._test_mode = config.sending.webhook_test
 
     async def run(self) -> None:
@@ -123,9 +122,9 @@ class Notifications:
         return self.outbox.waiting()
 
     def history(
-        self, since_ms: int, before_ms: int | None, skip: int, count: int
+        self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
-        return self.outbox.history(since_ms, before_ms, skip, count)
+        return self.outbox.history(since_ms, before_ms, skip, count, subject)
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
         self.outbox.put_test(policy, alert, self._now_ms())

@@ -342,6 +342,13 @@ class NotificationSettings:
         low=3,
         high=320,
     )
+    dashboard_url: str = spec(
+        "address at which people open the dashboard; alerts then link to the check or room they are"
+        " about",
+        "",
+        example="https://rooms.example.com",
+        high=2_048,
+    )
     webhook_test: str = spec(
         "whether a webhook must take a test message when it is saved: `required`, `reported` (a"
         " failure is told in the answer) or `off`",

@@ -1,5 +1,6 @@
 """Notifications: policies, destinations, silences, and what was sent."""
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -71,8 +72,11 @@ def table(page: PageRequest) -> Response:
 def history(page: PageRequest) -> Response:
     number = page.query("page", "1")
     at = int(number) if number.isascii() and number.isdigit() and 0 < len(number) < 6 else 1
+    about = page.query("about")
+    entry = page.known.health_checks.get(about) or page.known.rooms.get(about)
+    subject = f"{entry.parent}/{entry.id}" if entry else about
     sent, total = _view(page).history(
-        page.now_ms - HISTORY_KEPT_MS, None, (max(1, at) - 1) * PER_PAGE, PER_PAGE
+        page.now_ms - HISTORY_KEPT_MS, None, (max(1, at) - 1) * PER_PAGE, PER_PAGE, subject
     )
     rows = [alert_history.show(entry) for entry in sent]
     names = _names(page)
@@ -81,15 +85,27 @@ def history(page: PageRequest) -> Response:
         rows=rows,
         names=names,
         alerts=ALERTS,
+        about=about,
+        subjects=[
+            (FILTER_LABELS[name], _named(page, name))
+            for name in ("health_check_id", "waiting_room_id")
+        ],
         at=max(1, at),
         pages=max(1, -(-total // PER_PAGE)),
     )
 
 
 def new_policy(page: PageRequest) -> Response:
-    return _policy_form(
-        page, {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}, Faults()
-    )
+    """`check` prefills a policy for one health check."""
+    values: Json = {"enabled": True, "alert_type": page.query("type") or next(iter(ALERTS))}
+    check = page.known.health_checks.get(page.query("check"))
+    if check is not None:
+        values |= {
+            "alert_type": "health_check_status_notification",
+            "name": f"{check.record.name} is unhealthy",
+            "filters": {"health_check_id": [check.id]},
+        }
+    return _policy_form(page, values, Faults())
 
 
 def create_policy(page: PageRequest) -> Response:
@@ -220,6 +236,7 @@ def _shown(
         names=_names(page),
         channels=[(name, row.published) for name, row in CHANNELS.items()],
         hours=SILENCE_HOURS,
+        generated=secrets.token_urlsafe(24),
         problems=[*problems, *_general(hook)],
         hook_problems=hook.of if hook else {},
         refused=hook is not None,

@@ -239,7 +239,8 @@ def feishu(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def _facts(message: Message) -> list[tuple[str, str]]:
-    return message.facts[:FACTS_MAX]
+    link = [("Dashboard", message.link)] if message.link else []
+    return [*message.shown_facts[: FACTS_MAX - len(link)], *link]
 
 
 _NO_MENTION = str.maketrans("<>", "‹›")

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from greenroom.model.alert import Alert
 from greenroom.model.alert_types import ALERTS
+from greenroom.model.probe import REASON_WORDS
 
 GREETING = (
     "Hello World! This is a test message sent by greenroom. If you can read it, the webhook is"
@@ -27,7 +29,7 @@ class Message:
     policy_id: str = ""
     policy_name: str = ""
     webhook_name: str = ""
-    link: str = ""
+    dashboard_url: str = ""
 
     @property
     def text(self) -> str:
@@ -39,6 +41,9 @@ class Message:
         if self.alert is None:
             return "greenroom"
         subject = f": {self.alert.subject_name}" if self.alert.subject_name else ""
+        if row and row.title:
+            template = row.end_title if self.alert.state == "end" else row.title
+            return template.format(subject=self.alert.subject_name or self.alert.subject_id)
         prefix = "Resolved: " if self.alert.state == "end" else ""
         return f"{prefix}{row.display_name if row else self.alert.type}{subject}"
 
@@ -58,6 +63,30 @@ class Message:
             for name, value in data.items()
             if value not in ("", None, [], {})
         ]
+
+    @property
+    def shown_facts(self) -> list[tuple[str, str]]:
+        """Those for people: each once, in plain words."""
+        row = ALERTS.get(self.alert.type) if self.alert else None
+        if self.alert is None or row is None or not row.shown:
+            return self.facts
+        data = self.alert.data
+        found = [(label, data.get(name)) for name, label in row.shown.items()]
+        facts = [
+            (label, str(value)) for label, value in found if value not in ("", None, 0, "none")
+        ]
+        meaning = REASON_WORDS.get(str(data.get("reason", "")))
+        return [*facts, *([("What it means", meaning)] if meaning else [])]
+
+    @property
+    def link(self) -> str:
+        """Empty without an address of the dashboard, or when nothing there is about the alert."""
+        alert = self.alert
+        row = ALERTS.get(alert.type) if alert else None
+        if alert is None or row is None or not (self.dashboard_url and alert.zone_id):
+            return ""
+        path = row.path.format(zone=quote(alert.zone_id), subject=quote(alert.subject_id))
+        return f"{self.dashboard_url}{path}" if path and alert.subject_id else ""
 
     @property
     def time_ms(self) -> int:

@@ -1,5 +1,5 @@
-"""The search box: rooms and what belongs to them, zones, lists, settings, pages of the dashboard,
-and the documentation.
+"""The search box: rooms and what belongs to them, zones, lists, health checks, notifications,
+settings, pages of the dashboard, and the documentation.
 """
 
 import re
@@ -92,6 +92,31 @@ def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
             )
 
 
+def _checks(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.known.health_checks.values():
+        check = entry.record
+        if page.person.sees(entry.parent) and text in f"{check.name} {check.address}".lower():
+            yield SearchResult(
+                "Health check",
+                check.name,
+                f"/zones/{entry.parent}/health/{entry.id}",
+                f"{check.type} {check.address}",
+            )
+
+
+def _notifications(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    if page.person.zone_ids:
+        return
+    may = page.person.may(Role.OPERATOR)
+    for policy in page.known.alert_policies.values():
+        if text in f"{policy.record.name} {policy.record.description}".lower():
+            path = f"/notifications/policies/{policy.id}/edit" if may else "/notifications"
+            yield SearchResult("Notification policy", policy.record.name, path)
+    for webhook in page.known.webhooks.values():
+        if text in webhook.record.name.lower():
+            yield SearchResult("Webhook", webhook.record.name, "/notifications")
+
+
 def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
     rooms = list(islice(page.person.rooms(page.known), 2))
     path = (
@@ -135,6 +160,8 @@ LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
     _rules,
     _zones,
     _lists,
+    _checks,
+    _notifications,
     _settings,
     _pages,
     _documents,

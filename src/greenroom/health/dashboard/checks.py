@@ -9,6 +9,7 @@ from starlette.responses import Response
 from greenroom.health import checks as health_checks
 from greenroom.health import figures
 from greenroom.health import history as health_history
+from greenroom.health.alerts import TYPE
 from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
@@ -16,6 +17,7 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import specs
 from greenroom.model.health_check import ALL_REGIONS, CONFIGS, HealthCheck, HttpCheck
+from greenroom.model.notification import AlertPolicy
 from greenroom.model.probe import REASON_WORDS, ProbeResult
 from greenroom.model.zone import Zone
 from greenroom.web.api_shapes import Json
@@ -152,6 +154,7 @@ def show(page: PageRequest) -> Response:
         entry=entry,
         zone=page.zone,
         shown=shown,
+        policies=_policies(page, entry),
         detail=detail,
         share=share,
         events=events,
@@ -160,6 +163,29 @@ def show(page: PageRequest) -> Response:
         times=figures.PHASES,
         waterfall_of=figures.waterfall,
     )
+
+
+def _policies(page: PageRequest, check: Entry[HealthCheck]) -> list[Entry[AlertPolicy]] | None:
+    """Those that would notify somebody when it turns unhealthy. None: not this person's to see."""
+    if page.person.zone_ids:
+        return None
+    found = []
+    for entry in page.known.alert_policies.values():
+        policy = entry.record
+        wanted = {
+            "health_check_id": (check.id, check.record.name),
+            "status": ("Unhealthy",),
+            "zones": (check.parent,),
+        }
+        fits = all(
+            not policy.filters.get(name) or set(policy.filters[name]) & set(values)
+            for name, values in wanted.items()
+        )
+        known = {*page.known.webhooks, *page.known.pagerduty_services}
+        reaches = policy.emails or known & {*policy.webhook_ids, *policy.pagerduty_ids}
+        if policy.enabled and policy.alert_type == TYPE and fits and reaches:
+            found.append(entry)
+    return found
 
 
 def new(page: PageRequest) -> Response:

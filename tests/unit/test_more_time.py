@@ -118,6 +118,8 @@ def test_nobody_can_press_for_somebody_else(site: Site) -> None:
         ((b"origin", b"https://evil.example"),),
     ):
         inside.visit(method="POST", query=SESSION, headers=(*NAVIGATES, *headers))
+        refused = inside.visit(method="POST", query=SESSION, headers=(*JSON, *headers))
+        assert json.loads(answer(refused).body)["greenroom"]["session"]["all"] is False
     thief = Browser(site)
     for value in (b"x", b"A" * 108):
         thief.jar = dict.fromkeys(inside.jar, value)

@@ -68,7 +68,8 @@ class MoreTime:
         if outcome.standing is not Standing.ACTIVE:
             return self._answer(asked, None)
         if not pressed:
-            return self._answer(asked, outcome)
+            refused = asked.arrival.method == "POST"
+            return self._answer(asked, outcome, last=refused)
         now_ms, arrival, room = self._now_ms(), asked.arrival, asked.room
         renewed = replace(ticket, checked_ms=outcome.renewed_ms, refresh_ms=0)
         lasts_s = max(1, (outcome.expires_ms - now_ms) // 1000)

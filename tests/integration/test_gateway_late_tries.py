@@ -6,29 +6,37 @@ from collections.abc import Callable
 
 import pytest
 
+from greenroom.decision.late_try import LateTry
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.visitor import long_poll
-from greenroom.model.visit import Arrival
+from greenroom.model.visit import Arrival, Outcome, Standing, Ticket
 
+WAITING, ADMITTED = Outcome(Standing.WAITING), Outcome(Standing.ADMITTED)
+TICKET = Ticket(bytes(16), 1, 0, 0, 2_000)
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 class Trying:
-    """A late try by a script: the verdict comes with the try of this number; 0: never."""
+    """A ledger and the answers of a late try by a script: the visitor is admitted by the try of this
+    number; 0: never.
+    """
 
     def __init__(self, page: Verdict, verdict_at: int = 0) -> None:
         self.page, self.verdict_at = page, verdict_at
         self.tries = self.given_up = 0
         self.held_ms = 200
 
-    def again(self, done: Callable[[Verdict], None]) -> None:
+    def poll(self, _id: bytes, _key: int, then: Callable[[Outcome], None]) -> None:
         self.tries += 1
-        if self.tries == self.verdict_at:
-            done(Forward())
+        then(ADMITTED if self.tries == self.verdict_at else WAITING)
 
-    def give_up(self) -> Verdict | None:
+    def page_of(self, _: Outcome, __: int) -> Verdict:
         self.given_up += 1
-        return None if 0 < self.verdict_at <= self.tries else self.page
+        return self.page
+
+    def made(self) -> LateTry:
+        forward = lambda _, done: done(Forward())  # noqa: E731
+        return LateTry(self, TICKET, 0, WAITING, forward, self.page_of, self.held_ms)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -38,9 +46,9 @@ def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
     prepared: list[Trying] = []
 
     def verdict(
-        arrival: Arrival, later: Callable[[Verdict], None], hold: Callable[[Trying], bool]
+        arrival: Arrival, later: Callable[[Verdict], None], hold: Callable[[LateTry], bool]
     ) -> Verdict | None:
-        trying = prepared[0]
+        trying = prepared[0].made()
         return None if hold(trying) else trying.give_up()
 
     monkeypatch.setattr(rig.decisions, "verdict", verdict)
@@ -53,7 +61,7 @@ def test_a_visitor_is_let_in_by_a_later_try(rig, run, late, monkeypatch) -> None
         late[0].held_ms = 60_000
         async with rig.running(), rig.visitor() as talk:
             assert (await talk.get()).status == 200
-            await rig.until(lambda: late[0].given_up == 1, "the try is over")
+            await rig.until(lambda: not rig.gateway.state.long_polls, "the try is over")
         assert late[0].tries == 3
 
     run(story())

@@ -15,6 +15,8 @@ from greenroom.gateway.wire.request_head import Peer, read_head
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 
+pytestmark = pytest.mark.needs("patching")  # compiled code checks the types of arguments
+
 
 class Site:
     """A batch, what is put off to the end of the turn, and what happened."""

@@ -14,6 +14,8 @@ from greenroom.gateway.visitor.long_poll import LongPoll, hold
 from greenroom.model.answer import Answer
 from greenroom.settings.limits import Limits
 
+pytestmark = pytest.mark.needs("patching")  # compiled code checks the types of arguments
+
 
 class SlowLoop:
     """An event loop that runs each callback so many seconds after its time."""

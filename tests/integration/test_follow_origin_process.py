@@ -2,11 +2,19 @@
 seconds, and an operator takes the limit over.
 """
 
+import asyncio
+import contextlib
 import time
 
+from redis_world import RedisServer
 from typer.testing import CliRunner
 
+from greenroom.capacity import Histogram
+from greenroom.capacity.measurement import Measurement, ProcessReport
+from greenroom.capacity.room_capacity import CapacityState, Proposal
 from greenroom.cli.commands import app
+from greenroom.ledgers.redis.capacity import RedisCapacity
+from greenroom.ledgers.redis.connect import Link
 
 CONFIG = """
 origin = "{origin}"
@@ -61,3 +69,68 @@ def test_admissions_stop_when_the_origin_fails_and_go_on_when_somebody_takes_ove
     assert (settings["capacity"], settings["total_active_users"] <= 10) == (None, True)
     assert operate("--end") == ""
     greenroom.eventually(lambda: running.room("shop")["capacity"], "the room follows again")
+
+
+def test_processes_exchange_reports_and_states_through_redis(server: RedisServer) -> None:
+    measured = Measurement(
+        documents=Histogram.of([3, 700, 90_000]), failed=2, pending=Histogram.of([40]), active=9
+    )
+    report = ProcessReport(at_ms=1_790_000_000_000, rooms={"r": measured}, overloaded=True)
+    state = CapacityState(
+        mode="suggest",
+        sessions=90,
+        limit=80,
+        stopped=True,
+        reason="p95",
+        measured_ms=1,
+        proposal=Proposal(90, "p95", 5),
+    )
+
+    async def story() -> None:
+        async with contextlib.AsyncExitStack() as ending:
+            one, other = (RedisCapacity(Link(server.url).client(2.0), name) for name in "ab")
+            for exchange in (one, other):
+                ending.push_async_callback(exchange.close)
+            assert (await one.reports(), await one.states()) == ({}, {})
+            await one.report(report)
+            await other.report(report)
+            await one.publish({"r": state})
+            assert await other.reports() == {"a": report, "b": report}
+            assert await other.states() == {"r": state}
+            await one.withdraw()
+            assert await other.reports() == {"b": report}
+            await one.withdraw("b")
+            assert await other.reports() == {}
+
+    asyncio.run(story())
+
+
+def test_what_one_process_measures_stops_admissions_at_all(
+    greenroom, refusing_port, server: RedisServer
+) -> None:
+    path = greenroom.folder / "edges.toml"
+    room = CONFIG.partition("[[rooms]]")[2]
+    path.write_text(f'origin = "http://127.0.0.1:{refusing_port()}"\n[[rooms]]{room}')
+
+    def edge(name: str):
+        places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+        data = ("--data", str(greenroom.folder / name))
+        environment = {"GREENROOM_REDIS": server.url}
+        return greenroom.run("edge", "--config", str(path), *places, *data, env=environment)
+
+    one, other = (edge(name).wait_until_ready() for name in ("one", "other"))
+
+    def stopped(running) -> bool:
+        found = running.room("shop")["capacity"]
+        return bool(found and found["stopped"])
+
+    inside = other.visitor()
+    greenroom.eventually(lambda: inside.get().status == 502, "a visitor is inside")
+
+    def both() -> bool:
+        inside.get()
+        return stopped(one) and stopped(other)
+
+    greenroom.eventually(both, "admissions stop at both")
+    for running in (one, other):
+        assert "The site is recovering" in running.visitor().get().text

@@ -66,7 +66,7 @@ STATES = {
     ),
     "drawn": held(receipt="0f" * 16, draw_commitment="c5" * 32, drawn_place=17, drawn_size=1_234),
     "trouble": held(storage_failed=True),
-    "trouble_slow": held(origin_slow=True),
+    "trouble_slow": held(origin_stops="slow"),
     "full": held(queue_full=True, **OUTSIDE),
     "closed": Held(now_ms=NOW_MS, method="reject", last_updated_ms=NOW_MS, refresh_s=0),
 }
@@ -117,9 +117,9 @@ def test_a_state_is_shown_by_its_view(view: str) -> None:
         ({"method": "reject", **PREQUEUE}, "prequeue"),
         ({"method": "passthrough", "queue_all": True}, "paused"),
         ({"storage_failed": True, **OUTSIDE}, "trouble"),
-        ({"origin_unhealthy": True}, "trouble"),
-        ({"origin_slow": True}, "trouble_slow"),
-        ({"origin_unhealthy": True, "queue_all": True}, "paused"),
+        ({"origin_stops": "unhealthy"}, "trouble"),
+        ({"origin_stops": "slow"}, "trouble_slow"),
+        ({"origin_stops": "unhealthy", "queue_all": True}, "paused"),
         ({"queue_full": True}, "fifo"),
         ({"method": "something new"}, "fifo"),
     ],
@@ -131,7 +131,7 @@ def test_when_several_reasons_hold_the_strongest_is_told(
 
 
 def test_while_the_origin_is_unhealthy_those_in_line_see_that_their_place_is_kept() -> None:
-    page = Elements(PAGE.html(held(origin_unhealthy=True)))
+    page = Elements(PAGE.html(held(origin_stops="unhealthy")))
     assert (page.shown("heading"), page.shown("hero"), page.shown("ahead")) == (
         "A short pause on our side",
         "1,234,567",

@@ -35,6 +35,8 @@ class Effective(msgspec.Struct, frozen=True):
     """More visitors that an operator admits now; `room` has the raised limits."""
     origin_slow: bool = False
     """The room follows its origin, which is too slow, or fails, to admit anybody."""
+    origin_stops: str = ""
+    """What the waiting page says of both: `Held.origin_stops`."""
 
     @property
     def phase_ends_ms(self) -> int | None:
@@ -48,11 +50,11 @@ class Effective(msgspec.Struct, frozen=True):
     @property
     def holds_nobody(self) -> bool:
         passes = self.room.queueing_method == "passthrough" and not self.room.queue_all
-        return passes and not self.origin_stops and self.phase is not Phase.PREQUEUE
-
-    @property
-    def origin_stops(self) -> bool:
-        return self.origin_down or self.origin_slow
+        return (
+            passes
+            and not (self.origin_down or self.origin_slow)
+            and self.phase is not Phase.PREQUEUE
+        )
 
     @property
     def active_limit(self) -> int:
@@ -72,7 +74,9 @@ class Effective(msgspec.Struct, frozen=True):
     @property
     def ledger_room(self) -> Room:
         """A pre-queue and an origin that is unhealthy or too slow hold like queue_all."""
-        holds = self.phase is Phase.PREQUEUE or (self.origin_stops and not self.turns_away)
+        holds = self.phase is Phase.PREQUEUE or (
+            (self.origin_down or self.origin_slow) and not self.turns_away
+        )
         limit = self.active_limit
         if not holds and limit == self.room.total_active_users:
             return self.room

@@ -166,8 +166,7 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
         ticket.key >> TIE_BITS,
         position > 0,
         outcome.storage_failed,
-        effective.origin_down,
-        effective.origin_slow,
+        effective.origin_stops,
     )
     if outcome.about:
         held = replace(held, about=True)

@@ -109,7 +109,9 @@ class RoomSchedule:
         return True
 
     def _overlaid(self, stage: CompiledRoom) -> CompiledRoom:
-        effective = replace(stage.effective, **self._origin._asdict())
+        origin = self._origin
+        stops = "unhealthy" if origin.origin_down else "slow" if origin.origin_slow else ""
+        effective = replace(stage.effective, **origin._asdict(), origin_stops=stops)
         if effective == stage.effective:
             return stage
         return replace(

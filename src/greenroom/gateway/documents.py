@@ -43,7 +43,10 @@ class Documents:
     def answered(
         self, forward: Forward | None, head: RequestHead, status: int, seconds: float
     ) -> None:
-        if forward is None or not is_document(forward, head):
+        # As is_document, which would be a call more for each request.
+        if forward is None or forward.ticket is None or forward.provisional:
+            return
+        if not (head.arrival.signs or signs_in(head.arrival)).document:
             return
         room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
         if status < 500:

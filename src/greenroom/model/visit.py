@@ -180,8 +180,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     )
     in_line: bool = False  # the ticket came back: the place is real
     storage_failed: bool = False  # admissions stopped because nothing can be written down
-    origin_unhealthy: bool = False  # admissions stopped because the origin is unhealthy
-    origin_slow: bool = False  # admissions stopped because the origin is too slow or fails
+    # why the origin stops admissions: "unhealthy", or "slow" when it is too slow or fails; empty: it
+    # does not
+    origin_stops: str = ""
     event_active: bool = False
     event_prequeueing: bool = False
     event_start_ms: int = 0

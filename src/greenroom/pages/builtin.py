@@ -82,10 +82,9 @@ def view_of(held: Held) -> str:
         return "shuffle" if held.shuffle_at_event_start else "prequeue"
     if held.method == "reject":
         return "closed"
-    if held.storage_failed or held.origin_unhealthy:
-        return "trouble"
-    if held.origin_slow:
-        return "trouble_slow"
+    if held.storage_failed or held.origin_stops:
+        slow = held.origin_stops == "slow" and not held.storage_failed
+        return "trouble_slow" if slow else "trouble"
     if not held.in_line:
         return "full" if held.queue_full else "placing"
     if held.method == "random":

@@ -116,8 +116,8 @@ SHOWN_STATES: Mapping[str, ShownState] = {
     "full": ShownState("The line itself is full", _of(queue_is_full=True)),
     "reject": ShownState("New visitors are rejected", _of(queueing_method="reject")),
     "storage": ShownState("Storage failure", _of({"storage_failed": True})),
-    "origin": ShownState("Your application is unhealthy", _of({"origin_unhealthy": True})),
-    "slow": ShownState("Your application is too slow", _of({"origin_slow": True})),
+    "origin": ShownState("Your application is unhealthy", _of({"origin_stops": "unhealthy"})),
+    "slow": ShownState("Your application is too slow", _of({"origin_stops": "slow"})),
 }
 
 

@@ -112,8 +112,7 @@ def usable_estimate(held: Held) -> Estimate | None:
     if (
         estimate is None
         or held.queue_all
-        or held.origin_unhealthy
-        or held.origin_slow
+        or held.origin_stops
         or not math.isfinite(estimate.p25_s + estimate.p50_s + estimate.p75_s + estimate.most_s)
     ):
         return None
@@ -185,10 +184,7 @@ def _end_formatted(facts: PageVariables) -> str:
 def _wait_at_least(facts: PageVariables) -> int:
     return (
         0
-        if facts.known
-        or facts.held.queue_all
-        or facts.held.origin_unhealthy
-        or facts.held.origin_slow
+        if facts.known or facts.held.queue_all or facts.held.origin_stops
         else facts.held.least_minutes
     )
 
@@ -453,13 +449,13 @@ EXTENSIONS: tuple[Variable, ...] = (
     _V(
         "originUnhealthy",
         "boolean",
-        lambda f: f.held.origin_unhealthy,
+        lambda f: f.held.origin_stops == "unhealthy",
         "admissions are stopped, because the origin is unhealthy",
     ),
     _V(
         "originSlow",
         "boolean",
-        lambda f: f.held.origin_slow,
+        lambda f: f.held.origin_stops == "slow",
         "admissions are stopped, because the origin is too slow or fails (`capacity` follow)",
     ),
     _V(

@@ -105,12 +105,11 @@ async def both_tell_the_whole_room(world: World, folder: Path, visitor_class: ty
 
 
 async def look_around(story: Story, folder: Path, left: int) -> None:
-    await story.until(
-        lambda: story.places() == list(range(1, left + 1)) and not any(story.about()),
-        "places of one line",
-        60,
-    )
-    assert {told["peopleWaiting"] for told in story.told.values()} == {left}
+    def in_line() -> bool:
+        counts = {told["peopleWaiting"] for told in list(story.told.values())}
+        return story.places() == list(range(1, left + 1)) and counts == {left}
+
+    await story.until(lambda: in_line() and not any(story.about()), "places of one line", 60)
 
     def agree() -> bool:
         rooms = story.rooms()
@@ -124,7 +123,10 @@ async def look_around(story: Story, folder: Path, left: int) -> None:
     await story.until(agree, "figures of the whole room in both")
     names = [[one["name"] for one in room["data_centers"]] for room in story.rooms()]
     assert names == [["dc0", "dc1"], ["dc1", "dc0"]]
-    assert (story.metric("active_users"), story.metric("waiting_users")) == (10, left)
+    await story.until(
+        lambda: (story.metric("active_users"), story.metric("waiting_users")) == (10, left),
+        "metrics that add up",
+    )
     for api in await asyncio.to_thread(apis, story.world, folder):
         zone = api.ask("GET", "/zones").result[0]["id"]
         status = api.ask("GET", f"/zones/{zone}/waiting_rooms/shop/status").result

@@ -148,7 +148,7 @@ async def one_is_cut_off_and_back(story: Story, left: int) -> None:
     await story.until(silent, "dc1 is silent")
     row = silent()
     assert row is not None
-    assert row["age_seconds"] >= 4
+    assert row["age_seconds"] > 3, "four, by clocks of two processes"
     assert row["waiting_users"] == before["waiting_users"]
     assert story.rooms()[0]["waiting_users"] == left
     await story.until(lambda: story.rooms()[1]["data_centers"][1]["silent"], "dc1 knows it")

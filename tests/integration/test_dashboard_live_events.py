@@ -17,6 +17,7 @@ from greenroom.dashboard.pages.rooms import LABELS
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
+from greenroom.web.pages.forms import flat
 
 LIVE = "/zones/z1/rooms/r3/live"
 MINUTE_MS = 60_000
@@ -170,7 +171,11 @@ def test_settings_changed_in_the_form_are_taken_back_too(rig: DashboardRig) -> N
         "step": "save",
     }
     selects = [name for name, rule in specs(Room).items() if name in LABELS and rule.choices]
-    kept = {name: str(getattr(entry.record, name)) for name in selects}
+    kept = {
+        name: str(getattr(entry.record, name)) for name in selects if hasattr(entry.record, name)
+    }
+    shown = flat(rooms.show(rig.store.read(), entry, rig.clock.at_ms))
+    kept |= {name: str(shown[name]) for name in LABELS if type(shown.get(name)) is int}
     ticked = [name for name in LABELS if getattr(entry.record, name, None) is True]
     answer = visitor.post(
         "/zones/z1/rooms/r3/edit",

@@ -61,8 +61,8 @@ PANELS = (
         "Peak active and waiting visitors of each step, with the limit of active visitors.",
         "users",
         (
-            PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent", stack=True),
-            PanelSeries("Waiting", Wanted("max", "totalQueuedUsers"), "bar", "yellow", stack=True),
+            PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent"),
+            PanelSeries("Waiting", Wanted("max", "totalQueuedUsers"), "line", "yellow"),
             PanelSeries(
                 "Limit of active visitors", Wanted("max", "totalActiveUsersConfig"), "limit", "red"
             ),
@@ -141,9 +141,14 @@ GLANCE = (
     ("Let in", Wanted("sum", "newUsersPerMinute"), "users"),
     ("Let in from the line", Wanted("sum", "usersWaited"), "users"),
     ("Abandoned", Wanted("sum", "usersAbandoned"), "users"),
-    ("Time in line, median", Wanted("percentile", "totalTimeWaitedP50"), "seconds"),
-    ("Time in line, p95", Wanted("percentile", "totalTimeWaitedP95"), "seconds"),
-    ("Time in your application, median", Wanted("percentile", "timeOnOriginP50"), "seconds"),
+    *(
+        (f"{label}, {name}", Wanted("percentile", f"{stem}P{percent}"), "seconds")
+        for label, stem in (
+            ("Time in line", "totalTimeWaited"),
+            ("Time in your application", "timeOnOrigin"),
+        )
+        for percent, name in ((50, "median"), (75, "p75"), (95, "p95"))
+    ),
 )
 
 COMPARISONS = {
@@ -192,6 +197,8 @@ class SpanAnswer(NamedTuple):
 
 
 _GENERATED = Wanted("sum", "minutesGenerated")
+ADMITTED = Wanted("sum", "newUsersPerMinute")
+ENDED = Wanted("sum", "sessionsEnded")
 
 
 def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
@@ -204,13 +211,15 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
             span.end_s,
             rooms,
             (span.dimension,),
-            (*all_wanted(), _GENERATED),
+            (*all_wanted(), ADMITTED, _GENERATED),
             order=order,
         ),
         PATIENCE_S,
     )
     whole: AnalyticsAnswer = store.answer(
-        Question(span.start_s, span.end_s, rooms, (), tuple(wanted for _, wanted, _ in GLANCE)),
+        Question(
+            span.start_s, span.end_s, rooms, (), (*(wanted for _, wanted, _ in GLANCE), ENDED)
+        ),
         PATIENCE_S,
     )
     rows = {_second(row["", span.dimension]): row for row in steps.rows}

@@ -2,12 +2,23 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
+from greenroom.analytics.advice import (
+    Advice,
+    AdviceEvent,
+    AdviceFacts,
+    AdviceStep,
+    advise,
+    cause,
+)
 from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
+    ENDED,
     GLANCE,
     PANELS,
     SpanAnswer,
@@ -17,8 +28,9 @@ from greenroom.analytics.dashboard.panels import (
     opening_span,
 )
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
-from greenroom.analytics.question import QuestionRefused, SlowAnswer
+from greenroom.analytics.question import QuestionRefused, SlowAnswer, Wanted
 from greenroom.errors import StorageFailed
+from greenroom.model.account import Role
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
@@ -70,6 +82,7 @@ def show(page: PageRequest) -> Response:
         span=span,
         named=named,
         spans=(*SPANS, *MORE_SPANS),
+        causes_of=CAUSES,
         compare=compare,
         comparisons=COMPARISONS,
         panels=PANELS,
@@ -82,7 +95,111 @@ def show(page: PageRequest) -> Response:
         inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
         steps=[(name, span.moved(share)) for name, share in MOVES],
         recording=page.part(ANALYTICS_STORE) is not None,
+        advice=[(one, _setting_path(page, one)) for one in _advice(page, answer, marks)],
+        causes=_causes(answer) if answer else [],
+        days=_days(page),
     )
+
+
+def _advice(
+    page: PageRequest, answer: SpanAnswer | None, marks: Iterable[EventMark]
+) -> list[Advice]:
+    if answer is None:
+        return []
+    room = page.room.record
+    visit = tuple(
+        answer.total(Wanted("percentile", f"timeOnOriginP{percent}")) for percent in (50, 95)
+    )
+    return advise(
+        AdviceFacts(
+            advice_steps(answer),
+            answer.span.step_s,
+            room.session_duration * 60,
+            not room.disable_session_renewal,
+            answer.total(ENDED) or 0,
+            None if visit[0] is None or visit[1] is None else (visit[0], visit[1]),
+            [
+                AdviceEvent(mark.name, mark.opens_ms // 1000, mark.start_ms // 1000)
+                for mark in marks
+                if mark.opens_ms < mark.start_ms
+            ],
+        )
+    )
+
+
+def advice_steps(answer: SpanAnswer) -> list[AdviceStep]:
+    """Those that were recorded."""
+
+    def figure(at_s: int, aggregate: str, metric: str) -> float:
+        return answer.value(at_s, Wanted(aggregate, metric)) or 0
+
+    return [
+        AdviceStep(
+            at_s,
+            figure(at_s, "max", "totalActiveUsers"),
+            figure(at_s, "max", "totalActiveUsersConfig"),
+            figure(at_s, "max", "newUsersPerMinute"),
+            figure(at_s, "max", "newUsersPerMinuteConfig"),
+            figure(at_s, "sum", "newUsersPerMinute"),
+            figure(at_s, "max", "totalQueuedUsers"),
+        )
+        for at_s in answer.steps()
+        if at_s in answer.rows
+    ]
+
+
+def _setting_path(page: PageRequest, advice: Advice) -> str:
+    """Empty: this person cannot change it."""
+    if page.room.read_only or not page.person.may(Role.OPERATOR):
+        return ""
+    below = "/events" if advice.setting == "events" else "/edit"
+    fragment = "" if advice.setting == "events" else f"#f-{advice.setting}"
+    return page.url(f"/zones/{page.zone.id}/rooms/{page.room.id}{below}") + fragment
+
+
+CAUSES = {
+    "active": "Active visitors",
+    "rate": "New visitors per minute",
+    "both": "Both limits",
+    "hold": "A hold, an event or the site's health",
+}
+
+
+class CausePart(NamedTuple):
+    """Places in thousandths of the span."""
+
+    cause: str
+    left: float
+    width: float
+
+
+def _causes(answer: SpanAnswer) -> list[CausePart]:
+    """Neighbours of one cause are one part."""
+    span, found = answer.span, list[CausePart]()
+    for step in advice_steps(answer):
+        why = cause(step)
+        if not why:
+            continue
+        left = 1000 * (step.start_s - span.start_s) / span.seconds
+        width = 1000 * span.step_s / span.seconds
+        last = found[-1] if found else None
+        if last and last.cause == why and abs(last.left + last.width - left) < width / 2:
+            found[-1] = last._replace(width=left + width - last.left)
+        else:
+            found.append(CausePart(why, left, width))
+    return found
+
+
+def _days(page: PageRequest) -> list[tuple[str, int, int]]:
+    """Today and yesterday in the viewer's zone."""
+    zone = ZoneInfo(zone_of(page))
+    midnight = datetime.fromtimestamp(page.now_ms / 1000, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    today_s = int(midnight.timestamp())
+    before_s = int((midnight - timedelta(days=1)).timestamp())
+    now_s = max(page.now_ms // 1000, today_s + 600)
+    return [("Today", today_s, now_s), ("Yesterday", before_s, today_s)]
 
 
 def download(page: PageRequest) -> Response:
@@ -139,6 +256,14 @@ class GlanceFigure(NamedTuple):
     unit: str
     value: float | None
     before: float | None
+
+    @property
+    def change(self) -> str:
+        """In per cent; empty: there is nothing to compare."""
+        if self.value is None or not self.before:
+            return ""
+        share = round(100 * (self.value - self.before) / self.before)
+        return f"{share:+d} %" if share else "unchanged"
 
 
 def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[GlanceFigure]:

@@ -26,7 +26,7 @@ from playwright.sync_api import Page, expect
 from tutorial import follow, steps_of
 
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
-from greenroom.demo.crowd import CROWD_MAX, Browser, DemoCrowd
+from greenroom.demo.console import CROWD_MAX, Browser, DemoCrowd
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"

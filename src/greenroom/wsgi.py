@@ -18,8 +18,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.runtime.embedded import AppRequest, source_of
-from greenroom.runtime.embedded_thread import EmbeddedThread
+from greenroom.runtime.embedded import AppRequest, EmbeddedThread, source_of
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]

@@ -13,7 +13,7 @@ from analytics_material import oracle, parts_of
 from api_in_process import ApiInProcess, StandingClock
 from starlette.applications import Starlette
 
-from greenroom.analytics.graphql.room_datasets import room_answers
+from greenroom.analytics.graphql.datasets import room_answers
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.rollup import Part
 from greenroom.analytics.store.duck import DuckEngine

@@ -16,10 +16,10 @@ from greenroom.admission.schedule import Effective, Phase
 from greenroom.configuration import rooms
 from greenroom.configuration.state import RoomState
 from greenroom.dashboard.assets import Assets
+from greenroom.dashboard.pages.room_meaning import example_words, has_example, meaning
 from greenroom.dashboard.pages.rooms import LABELS, worded
 from greenroom.dashboard.parts import ExampleWait
 from greenroom.dashboard.room_live import room_live
-from greenroom.dashboard.room_words import example_words, has_example, meaning
 from greenroom.dashboard.slices import PACKAGES
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.room_view import Figures

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.simulator import example_crowd
+from greenroom.simulator import dry_run
 from greenroom.simulator.chance import Streams
-from greenroom.simulator.example_crowd import MINUTES, VISIT_S, VISITORS, last_wait
+from greenroom.simulator.dry_run import MINUTES, VISIT_S, VISITORS, last_wait
 
 ROOM = {"session_duration": 5, "disable_session_renewal": False, "queueing_method": "fifo"}
 
@@ -51,7 +51,7 @@ def test_with_enough_room_no_one_waits() -> None:
 
 
 def test_a_run_that_was_too_short_for_a_pace_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example_crowd, "SEEN_MAX_S", 1_200)
+    monkeypatch.setattr(dry_run, "SEEN_MAX_S", 1_200)
     found = last_wait(
         {**ROOM, "total_active_users": 50, "new_users_per_minute": 50, "session_duration": 60},
         streams,

@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from greenroom.config.source import FileSource
+from greenroom.config.load import FileSource
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "greenroom"
 HELM = Path(sys.executable).with_name("helm")

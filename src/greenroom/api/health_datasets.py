@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from greenroom.analytics.graphql.datasets import (
+    TEXT_OPERATORS,
     Comparison,
     Dataset,
     DatasetAnswer,
@@ -23,7 +24,6 @@ from greenroom.analytics.graphql.datasets import (
     OrderBy,
     Where,
 )
-from greenroom.analytics.graphql.room_datasets import TEXT_OPERATORS
 from greenroom.analytics.question import QuestionRefused, SlowAnswer
 from greenroom.health.rules.memory import (
     HOUR_MS,

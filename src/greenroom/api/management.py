@@ -40,8 +40,8 @@ from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
 from greenroom.health.view import HealthView
 from greenroom.model.clock import Clock
-from greenroom.offers import routes as offers
-from greenroom.status_page import incident_routes as incident_notes
+from greenroom.offers import changes as offers
+from greenroom.status_page import incident_notes
 from greenroom.status_page import routes as status_pages
 from greenroom.web.authenticator import Authenticator
 from greenroom.web.config_service import ConfigService

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )
 
-from greenroom.database.upsert import upsert
+from greenroom.database.engine import upsert
 from greenroom.health.rules.memory import (
     HOUR_KEY,
     HOUR_MS,

@@ -37,8 +37,8 @@ from greenroom.database.engine import (
     read_url,
     shown,
     transaction,
+    upsert,
 )
-from greenroom.database.upsert import upsert
 from greenroom.health import hour_store
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import (

@@ -3,8 +3,11 @@ Cloudflare's API.
 """
 
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any
 
+from starlette.responses import Response
+
+from greenroom.configuration.dependencies import WithConfig
 from greenroom.configuration.rooms import room_of
 from greenroom.errors import Problem
 from greenroom.model.change import AuditEntry, Put
@@ -19,7 +22,11 @@ from greenroom.web.config_service import (
     PlannedChange,
     refuse_read_only,
 )
+from greenroom.web.dependencies import Document, Editor
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
 from greenroom.web.refusals import ApiFault, Code, Refused, refuse_if, within
+from greenroom.web.routing import Query, Router
 from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import milliseconds, moment, plain_moment
 
@@ -128,3 +135,46 @@ def show_entry(entry: AuditEntry) -> Json:
             "offers": [OFFER.show(one | {"as_of": plain_moment(one["as_of_ms"])}) for one in said],
         }
     )
+
+
+# What is left of a room's offers. Not Cloudflare's calls.
+
+LOG_MAX = 1_000
+"""Entries in one answer."""
+
+router = Router(tags=["offers"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/offers")
+
+
+@router.get("", **told("[Offer]", may="read"))
+def list_offers(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
+    """List the offers of a waiting room."""
+    return answered(
+        config_service.look(lambda known: show(offers_of(known, zone_id, waiting_room_id)))
+    )
+
+
+@router.put("", **told("[Offer]", body="[OfferCreate]"))
+def put_offers(
+    caller: Editor,
+    config_service: WithConfig,
+    document: Document,
+    zone_id: str,
+    waiting_room_id: str,
+) -> Response:
+    """Replace the offers of a waiting room: names, prices and what is left. Its page shows them."""
+    return answered(
+        config_service.change(caller.author, replace_all(zone_id, waiting_room_id, document))
+    )
+
+
+@router.get("/log", **told("[OfferLogEntry]", may="read"))
+def list_log(
+    config_service: WithConfig,
+    zone_id: str,
+    waiting_room_id: str,
+    limit: Annotated[int, Query(ge=1, le=LOG_MAX, description="Most entries to list.")] = 100,
+) -> Response:
+    """List what visitors of a waiting room were told and when, newest first."""
+    config_service.look(lambda known: room_of(known, zone_id, waiting_room_id))
+    entries = log(config_service.store, waiting_room_id, limit)
+    return answered([show_entry(entry) for entry in entries])

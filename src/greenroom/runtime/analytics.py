@@ -140,7 +140,7 @@ class Analytics(NoAnalytics):
         return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
-        from greenroom.analytics.graphql.room_datasets import room_answers
+        from greenroom.analytics.graphql.datasets import room_answers
 
         return room_answers(self._writer, self._known, self._clock)
 
@@ -210,7 +210,7 @@ class SharedAnalytics(NoAnalytics):
         return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
-        from greenroom.analytics.graphql.room_datasets import room_answers
+        from greenroom.analytics.graphql.datasets import room_answers
 
         return room_answers(self, self._known, self._clock)
 

@@ -15,10 +15,9 @@ from greenroom.analytics.rollup import Part
 from greenroom.analytics.store.keeper import RoomPlace
 from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.layers import FILE_ZONE_ID
-from greenroom.config.source import OptionSource
+from greenroom.config.load import OptionSource
 from greenroom.configuration.status import status
-from greenroom.demo.console import console_routes
-from greenroom.demo.crowd import Browser, DemoCrowd
+from greenroom.demo.console import Browser, DemoCrowd, console_routes
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.room import Room

@@ -17,8 +17,15 @@ from typing import Any
 from greenroom.dashboard.parts import DryRunState, ExampleWait
 from greenroom.errors import InvalidConfig
 from greenroom.simulator.chance import Streams
-from greenroom.simulator.dry_run import DryRunRequest, crowd_of, dry_run
-from greenroom.simulator.example_crowd import MINUTES, VISIT_S, VISITORS, last_wait
+from greenroom.simulator.dry_run import (
+    MINUTES,
+    VISIT_S,
+    VISITORS,
+    DryRunRequest,
+    crowd_of,
+    dry_run,
+    last_wait,
+)
 
 LASTS_S, EXAMPLE_LASTS_S = 240.0, 40.0
 

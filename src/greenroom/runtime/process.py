@@ -16,12 +16,12 @@ import structlog
 from starlette.routing import BaseRoute
 
 from greenroom.api.app import control_app, under_prefix
-from greenroom.api.draws import draw_routes
+from greenroom.api.data_centers import draw_routes
 from greenroom.api.management import management_api
 from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.config.config import Config, UnitFault
 from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
-from greenroom.config.source import ConfigSource, load_stamped
+from greenroom.config.load import ConfigSource, load_stamped
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import (
@@ -69,6 +69,7 @@ from greenroom.runtime.front_ends import (
 )
 from greenroom.runtime.health import ProcessHealth, own
 from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore, tend
+from greenroom.runtime.local_config import keep_sealed, seals_of
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
 from greenroom.runtime.notifications import Notifications
@@ -77,7 +78,6 @@ from greenroom.runtime.published_listeners import PublishedListeners
 from greenroom.runtime.reload import Reloader, StoreFollower
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 from greenroom.runtime.status_page import PageListeners, open_status_pages, status_preview
-from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.settings.process import Address
 
 VERSION = version("greenroom")

@@ -6,9 +6,9 @@ from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.model.line_table import LOOK_S
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, arrival_ms_of
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, exponential, pareto
 from greenroom.simulator.ground_truth import WINDOW_MS, GroundTruth
+from greenroom.simulator.links import Agenda
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import CrowdListener, SimulatedVisitor, SystemUnderTest
 

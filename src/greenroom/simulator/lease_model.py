@@ -24,9 +24,8 @@ from greenroom.admission.transfers.transfers import visit
 from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
-from greenroom.simulator.links import Links
+from greenroom.simulator.links import Agenda, Links
 from greenroom.simulator.scenario import START_MS, Scenario
 from greenroom.simulator.visitor import Behind, Center, CenterLook, OutcomeHandler, SimulatedVisitor
 

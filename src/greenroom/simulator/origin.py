@@ -14,8 +14,8 @@ from math import cos, exp, log, pi, sqrt
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import RandomDraw
+from greenroom.simulator.links import Agenda
 from greenroom.simulator.scenario import START_MS
 
 OnDocument = Callable[[int, bool], None]

@@ -7,9 +7,9 @@ from collections import deque
 from greenroom.admission.lease import WINDOW_MS
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, SHARE
 from greenroom.model.visit import Outcome, Standing
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.ground_truth import GroundTruth
+from greenroom.simulator.links import Agenda
 from greenroom.simulator.scenario import Scenario
 from greenroom.simulator.visitor import SimulatedVisitor, SystemUnderTest
 

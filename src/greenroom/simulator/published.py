@@ -24,9 +24,8 @@ from collections import Counter, deque
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate, Outcome, Standing, make_key
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between, weighted
-from greenroom.simulator.links import Links
+from greenroom.simulator.links import Agenda, Links
 from greenroom.simulator.scenario import Scenario
 from greenroom.simulator.visitor import CenterLook, OutcomeHandler, SimulatedVisitor
 

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from greenroom.model.room import Room
-from greenroom.simulator.agenda import Agenda
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
 from greenroom.simulator.ground_truth import SAMPLE_MS, GroundTruth
 from greenroom.simulator.lease_model import HEARS_MOST_MS, LeaseModel
-from greenroom.simulator.links import Links
+from greenroom.simulator.links import Agenda, Links
 from greenroom.simulator.operators import CHANGES, OperatedRoom
 from greenroom.simulator.provisional_flood import ProvisionalFlood
 from greenroom.simulator.published import GENERATIONS, Published

@@ -1,9 +1,13 @@
 """Incidents on the status page, and operators' notes. An extension of Cloudflare's API."""
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from greenroom.model.alert import Incident
+from starlette.requests import Request
+from starlette.responses import Response
+
+from greenroom.configuration.dependencies import WithConfig
+from greenroom.model.alert import INCIDENTS_KEPT_MS, Incident
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.notification import IncidentNote, record_problems
@@ -20,7 +24,11 @@ from greenroom.web.config_service import (
     PlannedChange,
     entry_of,
 )
+from greenroom.web.dependencies import Document, Editor, Paged
+from greenroom.web.envelope import answered
+from greenroom.web.openapi import told
 from greenroom.web.refusals import ApiFault, Code, refuse_if
+from greenroom.web.routing import Depends, Router
 from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
 
@@ -120,3 +128,60 @@ def _read(document: Any) -> tuple[Json, list[ApiFault]]:
 
 def _put(record: IncidentNote) -> PlannedChange:
     return PlannedChange([Put(record)], lambda after: show(after.incident_notes[record.id]))
+
+
+# Incidents and the notes that operators write about them for the status page. Not Cloudflare's
+# calls.
+
+
+def _view(request: Request) -> IncidentView:
+    found: IncidentView = request.app.state.notifications
+    return found
+
+
+router = Router(tags=["status page"], prefix="/accounts/{account_id}")
+
+
+@router.get("/incidents", **told("[Incident]", info="Page", may="read"))
+def list_incidents(
+    config_service: WithConfig, view: Annotated[IncidentView, Depends(_view)], page: Paged
+) -> Response:
+    """List the incidents of the last 90 days, newest first."""
+    found = view.incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))
+    shown, info = page.cut(found)
+    return answered([show_incident(incident) for incident in shown], info)
+
+
+@router.get("/incident_notes", **told("[IncidentNote]", info="Page", may="read"))
+def list_notes(config_service: WithConfig, page: Paged) -> Response:
+    """List the notes of the status page."""
+    shown, info = page.cut(config_service.look(lambda known: list(known.incident_notes.values())))
+    return answered([show(entry) for entry in shown], info)
+
+
+@router.post("/incident_notes", **told("IncidentNote", body="IncidentNoteCreate"))
+def create_note(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+    """Create a note; it is public on every status page that shows its incident, or on all of them
+    without one.
+    """
+    return answered(config_service.change(caller.author, create(document)))
+
+
+@router.get("/incident_notes/{note_id}", **told("IncidentNote", may="read"))
+def get_note(config_service: WithConfig, note_id: str) -> Response:
+    """Get a note."""
+    return answered(config_service.look(lambda known: show(note_of(known, note_id))))
+
+
+@router.patch("/incident_notes/{note_id}", **told("IncidentNote", body="IncidentNoteEdit"))
+def edit_note(
+    caller: Editor, config_service: WithConfig, document: Document, note_id: str
+) -> Response:
+    """Change some fields of a note."""
+    return answered(config_service.change(caller.author, change(note_id, document)))
+
+
+@router.delete("/incident_notes/{note_id}", **told("Id", change=True))
+def delete_note(caller: Editor, config_service: WithConfig, note_id: str) -> Response:
+    """Delete a note."""
+    return answered(config_service.change(caller.author, delete(note_id)))

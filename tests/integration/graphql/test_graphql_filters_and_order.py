@@ -6,7 +6,7 @@ import pytest
 from analytics_material import oracle
 from graphql_rig import ROOM, ROOMS, SECOND, ZONE, GraphqlRig, seconds, truth
 
-from greenroom.analytics.graphql.room_datasets import like
+from greenroom.analytics.graphql.datasets import like
 from greenroom.analytics.metrics import DIMENSIONS
 from greenroom.analytics.question import AllOf, DimensionFilter, Question
 

@@ -50,7 +50,8 @@ def main() -> None:
         )
         example.shop(9702)
         until(
-            lambda: any("Resolved" in line for line in said), "the chat says that the shop is back"
+            lambda: any("healthy again" in line for line in said),
+            "the chat says that the shop is back",
         )
 
 

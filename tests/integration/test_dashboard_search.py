@@ -38,7 +38,7 @@ def results(visitor: Visitor, text: str) -> dict[str, str]:
         ("session", "/rooms", "Setting of a room"),
         ("new_users_per_minute", "/rooms", "opened"),
         ("audit", "/audit", "Page"),
-        ("audit", "/help/howto/manage-configuration#audit-log", "Documentation"),
+        ("audit", "/help/reference/api#audit-log", "Documentation"),
         ("z1", "/zones/z1/edit", "Zone"),
     ],
 )

@@ -29,14 +29,14 @@ class Effective(msgspec.Struct, frozen=True):
     origin_down: bool = (
         False  # its origin is unhealthy, and the room holds new visitors because of that
     )
+    # active visitors that the origin can take, where the room follows it
     capacity: int | None = None
-    """Active visitors that the origin can take, where the room follows it."""
+    # more visitors that an operator admits now; `room` has the raised limits
     let_in: int = 0
-    """More visitors that an operator admits now; `room` has the raised limits."""
+    # the room follows its origin, which is too slow, or fails, to admit anybody
     origin_slow: bool = False
-    """The room follows its origin, which is too slow, or fails, to admit anybody."""
+    # what the waiting page says of both: `Held.origin_stops`
     origin_stops: str = ""
-    """What the waiting page says of both: `Held.origin_stops`."""
 
     @property
     def phase_ends_ms(self) -> int | None:

@@ -51,6 +51,8 @@ class TwoLedgers:
 
     def __init__(self) -> None:
         self.ledgers = {name: Ledger(LATE_ROOM, name, 1, START_MS) for name in ("fra", "nyc")}
+        for ledger in self.ledgers.values():
+            ledger.empty_ms = 0
         self.random_bits = bits(1)
         self.begin()
 

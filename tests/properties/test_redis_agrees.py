@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from redis_flood import crowd_in_line, crowded_at_once
 from redis_twin import Twin
 from redis_twin_walks import (
+    brought_again,
     flooded,
     flooded_for_seconds,
     moving,
@@ -442,9 +443,13 @@ def test_they_agree_on_farewells(server: RedisServer) -> None:
 def test_they_agree_on_sessions_that_go_and_come(server: RedisServer) -> None:
     assert moving(server.client(), 1) == []
     assert searching(server.client(), 1) == []
+    assert brought_again(server.client(), 1) == []
 
 
 MOVING_BREAKS = (
+    ("state.returned_freed = state.returned_freed + 1 --", "take_over(id, now - age_ms) --"),
+    ("call('ZREMRANGEBYSCORE', k.kept_gifts, number, number)", ""),
+    ("call('ZADD', k.kept_gifts, number,", "call('ZADD', k.kept_gifts, number + 1,"),
     (" and not (state.moving and call('ZSCORE', k.elsewhere, id))", ""),
     ("  call('SREM', k.unknown_told, id)\n", ""),
     ("if over and now < served_ms + s.life_ms and renewed_ms", "if over and renewed_ms"),
@@ -473,7 +478,7 @@ def test_a_library_that_moves_sessions_wrongly_is_found_out(
     client = server.client()
     client.function_load(broken_library(part, instead), replace=True)
     try:
-        assert moving(client, 1) + searching(client, 1) != []
+        assert moving(client, 1) + searching(client, 1) + brought_again(client, 1) != []
     finally:
         client.function_load(TRIAL_LIBRARY.source, replace=True)
 

@@ -15,6 +15,7 @@ from admission_world import small_room
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry
@@ -37,7 +38,7 @@ class Handover(Astray):
         self.older: list[dict[str, bytes]] = [{}]
         self.life = 0
         self.handovers = 0
-        self.crashed_ms = self.forgot_ms = 0
+        self.crashed_ms = self.aged_ms = 0
         self._take_over()
 
     @property
@@ -50,32 +51,44 @@ class Handover(Astray):
 
     def _problems(self) -> list[str]:
         """Ledgers of data centers that a coordinator without memory has not heard of yet say more
-        than it knows.
+        than it knows; so may a single one of which it has only a late report.
         """
-        return problems(
-            self.coordinator,
-            [
-                ledger
-                for ledger in self.ledgers
-                if ledger.data_center not in self.coordinator.doubted
-            ],
-        )
+        coordinator = self.coordinator
+
+        def is_known(ledger: Ledger) -> bool:
+            center = coordinator.data_centers[ledger.data_center]
+            alone = len(coordinator.data_centers) == 1
+            return ledger.data_center not in coordinator.doubted and (
+                not alone or center.has_heard(ledger.lease.applied)
+            )
+
+        return problems(coordinator, [ledger for ledger in self.ledgers if is_known(ledger)])
 
     def _report(self, index: int) -> None:
         chance = self.draw.random()
         if chance < 0.01:
             self._take_over()
-        elif chance < 0.02 and self.losses and self.now_ms > self.crashed_ms + OVER_MS:
+        elif chance < 0.02 and self.losses and self._witnesses():
             self._forget()
         elif chance < 0.023:
             self._limits()
         super()._report(index)
 
     def _crash(self, index: int) -> None:
-        """Not while the coordinator has no memory: what both have forgotten no one can know."""
-        if self.now_ms > self.forgot_ms + OVER_MS:
+        """Not the last that knew of an earlier coordinator, nor while this one knows older things:
+        nobody could tell.
+        """
+        coordinator, name = self.coordinator, self.ledgers[index].data_center
+        heard = name not in coordinator.doubted or coordinator.forgotten.certain
+        if self.now_ms > self.aged_ms + OVER_MS and (heard or self._witnesses(index)):
             self.crashed_ms = self.now_ms
             super()._crash(index)
+
+    def _witnesses(self, but: int = -1) -> bool:
+        """Whether a ledger was answered by a coordinator."""
+        return any(
+            ledger.lease.applied for index, ledger in enumerate(self.ledgers) if index != but
+        )
 
     def _take_over(self) -> None:
         self.handovers += 1
@@ -91,8 +104,10 @@ class Handover(Astray):
         arrives now or never.
         """
         self.life += 1
-        self.forgot_ms = self.now_ms
-        self.rows = dict(self.draw.choice(({}, *self.older)))
+        known = self.older if self.now_ms > self.crashed_ms + OVER_MS else []
+        self.rows = dict(self.draw.choice(({}, *known)))
+        if self.rows:
+            self.aged_ms = self.now_ms
         if not self.late:
             self._arrive_now_or_never()
         self._take_over()

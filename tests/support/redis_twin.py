@@ -262,6 +262,10 @@ class Twin:
         if downs[0].moves:
             self.arrived_there = downs[0].moves.arrived
 
+    def lose_the_coordinators(self) -> None:
+        centers = tuple(self.coordinators[0].data_centers)
+        self.coordinators = [Coordinator(centers, self.room, self.now_ms) for _ in range(2)]
+
     def hear_from_there_alive(self, alone: bool, seconds: Sequence[tuple[int, int]] = ()) -> None:
         """The other data center says who waits there, or that no one is there, so that permits are
         granted here.

@@ -158,6 +158,49 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
     return twin.found
 
 
+def brought_again(server: redis.Redis, seed: int) -> list[str]:
+    """A session comes and another one goes, and the next coordinator, without a memory, brings both
+    again.
+    """
+    twin = Twin(
+        server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there")
+    )
+    one, other = ticket_id(1), ticket_id(2)
+    reports = 0
+
+    def hear(moves: MovesUp | None = None) -> None:
+        nonlocal reports
+        reports += 1
+        up = SyncUp(
+            "there", 1, reports, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0, moves=moves
+        )
+        twin.hear_from_there(up)
+        twin.advance(100)
+        twin.sync()
+        twin.compare()
+
+    for _ in range(3):
+        hear()
+    admitted = twin.arrive(one)
+    twin.law(admitted.standing is Standing.ADMITTED, f"not let in: {admitted}")
+    twin.advance(1_000)
+    hear(MovesUp(1, ((other, HERE, 500),), 0))
+    twin.law(twin.view(other).standing is Standing.ACTIVE, "the other session has not come")
+    kept = ((1, other, HERE, 600),)
+    hear(MovesUp(1, (), 0, ((one, HERE, 500),), (), kept))
+    hear(MovesUp(1, (), 0, (), (), kept))
+    named = twin.report()[0].moves
+    twin.law(bool(named and named.kept), f"the gift on its way is not named: {named}")
+    twin.lose_the_coordinators()
+    for _ in range(4):
+        hear(MovesUp(1, (), 0, (), (), kept))
+    twin.law(len(twin.ledgers.sessions.inside) == 1, "one session has become two")
+    hear(MovesUp(1, (), 1, (), (), kept))
+    named = twin.report()[0].moves
+    twin.law(bool(named and not named.kept), f"a gift that was taken is still named: {named}")
+    return twin.found
+
+
 def searching(server: redis.Redis, seed: int) -> list[str]:
     """Visitors whose tickets are over, and who were served on trust elsewhere since: in vain, cut
     off, found, after the end of all sessions; and pages on trust with and without renewals.

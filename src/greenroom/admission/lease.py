@@ -62,6 +62,7 @@ class Lease:
         "settled",
         "spent_until_us",
         "unacknowledged",
+        "unknown_until_ms",
         "used",
         "window",
     )  # fmt: skip
@@ -95,6 +96,8 @@ class Lease:
         self.line_ahead_ms = 0
         """The coordinator's clock is the one on which keys are compared."""
         self.round_trip_ms = 0
+        self.unknown_until_ms = 0
+        """What the coordinator alone knows of lasts until then."""
 
     @property
     def debt(self) -> int:
@@ -262,10 +265,11 @@ class Lease:
             self.round_trip_ms,
             self.fence_ms,
         )
-        left.gap_us, left.spent_until_us, left.data_centers = (
+        left.gap_us, left.spent_until_us, left.data_centers, left.unknown_until_ms = (
             self.gap_us,
             self.spent_until_us,
             self.data_centers,
+            self.unknown_until_ms,
         )
         return left
 
@@ -305,6 +309,9 @@ class Lease:
             down.fence_ms,
             down.data_centers,
         )
+        # a coordinator without memory does not say so: what an earlier one said counts on
+        if down.unknown_ms:
+            self.unknown_until_ms = max(self.unknown_until_ms, now_ms + down.unknown_ms)
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 

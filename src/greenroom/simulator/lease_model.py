@@ -241,6 +241,7 @@ class LeaseModel:
             )  # behind the fence it renewed none
             one.ledger.restore(doubted(old, renewed_ms), now_ms)
             one.ledger.lease.fence_ms = fence_ms
+            one.ledger.empty_ms = now_ms
             one.ledger.log.clear()
 
     def silence(self, change: int) -> None:

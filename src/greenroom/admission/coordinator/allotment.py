@@ -11,6 +11,7 @@ from math import ceil, sqrt
 
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.fence import FENCE_SLACK_MS
+from greenroom.admission.coordinator.forgotten import Forgotten
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.coordinator.sums import Sums
 from greenroom.admission.coordinator.whole_line import WholeLine, rounded
@@ -37,6 +38,7 @@ class Allotment:
         self.doubted: set[str] = set()
         """Nothing is granted until each of them has reported."""
         self.doubted_until_ms = now_ms
+        self.forgotten = Forgotten()
         self.fence_ms = 0
         """`0` disables it."""
         self._alarms: list[
@@ -50,7 +52,10 @@ class Allotment:
 
     @property
     def doubting(self) -> bool:
-        return bool(self.doubted) and not self._waited_for_doubted
+        forgotten = self.forgotten
+        return (bool(self.doubted) and not self._waited_for_doubted) or (
+            forgotten.certain and self._pace.since_ms < forgotten.until_ms
+        )
 
     @property
     def _waited_for_doubted(self) -> bool:
@@ -141,6 +146,8 @@ class Allotment:
         own = int(
             DISCONNECTED_SHARE * center.minute * min(1.0, self.per_minute / max(1, self.sums.value))
         )
+        if self.doubting:
+            return own
         return max(
             own, min(int(DISCONNECTED_FREE_SHARE * left), left + center.minute + center.outstanding)
         )

@@ -52,11 +52,14 @@ class Coordinator(Allotment):
         self._contacts: OrderedDict[str, None] = (
             OrderedDict()
         )  # reachable data centers, the one heard of longest ago first
-        self.transfers = SessionTransfers(self.data_centers.get)
+        self.transfers = SessionTransfers(
+            self._living, lambda name: self.doubting and name in self.doubted
+        )
         self.forecaster = Forecaster(room, now_ms)
         self.summaries = Summaries(now_ms)
         self.configure(room)
         self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+        self._unknown_until_ms = 0
         self.enlist(data_centers, now_ms)
         self.doubted.update(self.data_centers)
 
@@ -88,6 +91,11 @@ class Coordinator(Allotment):
         self._company = max(1, len(wanted))
         self._rank()
 
+    def _living(self, name: str) -> DataCenter | None:
+        """None also for one that was waited for in vain: no session of it lasts."""
+        given_up = name in self.doubted and self._waited_for_doubted
+        return None if given_up else self.data_centers.get(name)
+
     def give_up(self, name: str, now_ms: int) -> None:
         """On an operator's word that nothing runs there. It cannot free what a lost coordinator
         knew of a doubted one.
@@ -106,6 +114,8 @@ class Coordinator(Allotment):
         self.doubted = set(doubted)
         for center in self.data_centers.values():
             self._weigh(center)
+            if center.orphans:
+                self._unknown_until_ms = max(self._unknown_until_ms, center.orphans_until_ms)
 
     def _rank(self) -> None:
         if self._ranked == (not self._alone and not self._random):
@@ -134,6 +144,8 @@ class Coordinator(Allotment):
         ):  # waited for in vain: what it had may have been given to others since
             self.doubted.discard(center.name)
             self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
+        if center.name in self.doubted and not center.recalled:
+            self._hear_of_forgotten(center, up, now_ms)
         if up.epoch > center.epoch:
             self._begin_epoch(center, up.epoch, now_ms)
         if up.epoch == center.epoch:
@@ -170,7 +182,21 @@ class Coordinator(Allotment):
             gap_us(self.per_minute, self._admissions_share(center), self._company) if self._evenly else 0,
             self._fence_ms, self._company,
             None if self._alone else self.summaries.of(center, self.data_centers, self._ranked, now_ms),
+            self._unknown_ms(center, now_ms),
         )  # fmt: skip
+
+    def _unknown_ms(self, center: DataCenter, now_ms: int) -> int:
+        """For how long yet there may be something that no ledger can report."""
+        if center.orphans:
+            self._unknown_until_ms = max(self._unknown_until_ms, center.orphans_until_ms)
+        forgotten_ms = self.forgotten.until_ms if self.forgotten.certain else 0
+        return max(0, max(self._unknown_until_ms, forgotten_ms) - now_ms)
+
+    def _hear_of_forgotten(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        earlier = up.applied > 0 and not center.has_heard(up.applied)
+        self.forgotten = self.forgotten.report(
+            up.remembers_ms, up.unknown_ms, self._life_ms + ORPHAN_SLACK_MS, earlier, now_ms
+        )
 
     # -- what a message says -----------------------------------------------------------------------
 
@@ -185,6 +211,8 @@ class Coordinator(Allotment):
             self.pool -= owed
             center.orphans += center.held + owed
             center.orphans_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
+        if center.held or owed or center.value:
+            self._unknown_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
         if center.value > center.minute:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)
         center.begin_epoch(epoch)

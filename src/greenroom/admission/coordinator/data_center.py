@@ -67,6 +67,8 @@ class DataCenter:
     whole: bool = False
     reachable: bool = False
     retired: bool = False
+    recalled: bool = False
+    """What was stored of it is known."""
     given_up: bool = False
     """It has stopped by itself (`fence`): what it held are orphans, until it is heard again."""
     life_ms: int = 0

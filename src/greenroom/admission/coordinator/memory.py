@@ -11,6 +11,7 @@ import msgspec
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import NUMBERS_AHEAD, DataCenter
 from greenroom.admission.coordinator.fence import NEVER_MS
+from greenroom.admission.coordinator.forgotten import Forgotten
 from greenroom.model.room import Room
 
 ROW_CELL_MS = 1_000
@@ -21,6 +22,8 @@ class RoomRow(msgspec.Struct, frozen=True, array_like=True):
     total: int  # the limit that all units add up to
     doubted: tuple[str, ...]  # data centers that may hold more than their rows say
     doubted_until_ms: int
+    forgotten_until_ms: int = 0
+    forgotten: bool = False
 
 
 class CenterRow(msgspec.Struct, frozen=True, array_like=True):
@@ -46,6 +49,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     ] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
     seen: int = 0  # of all granted, how many have arrived there for certain
     fence_ms: int = 0  # the longest that may be in force; 0: never
+    sources: tuple[str, ...] = ()  # of each that is on the way, which gift it is
 
 
 DISCONNECTED_MARGIN = 1.25
@@ -70,7 +74,7 @@ def worth_writing(now: Mark, before: Mark) -> bool:
     )
 
 
-def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) -> CenterRow:
+def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int, str], ...]) -> CenterRow:
     """To be stored before the answer it describes is sent."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
@@ -81,8 +85,9 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int], ...]) ->
         center.returned_freed, center.used, center.over, center.settled, center.acknowledged,
         center.orphans, center.orphans_until_ms,
         int(center.disconnected_rates[0][1] * DISCONNECTED_MARGIN) + 1 if center.disconnected_rates else 0,
-        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out, on_the_way,
-        center.seen, _fence_ms(center),
+        tuple(leaving.items()), center.retired, center.moved_in, center.moved_out,
+        tuple([(ticket_id, renewed_ms) for ticket_id, renewed_ms, _ in on_the_way]),
+        center.seen, _fence_ms(center), tuple([source for _, _, source in on_the_way]),
     )  # fmt: skip
 
 
@@ -94,7 +99,10 @@ def _fence_ms(center: DataCenter) -> int:
 def room_row(coordinator: Coordinator) -> RoomRow:
     """To be stored whenever it has changed."""
     return RoomRow(
-        coordinator.total, tuple(sorted(coordinator.doubted)), coordinator.doubted_until_ms
+        coordinator.total,
+        tuple(sorted(coordinator.doubted)),
+        coordinator.doubted_until_ms,
+        *coordinator.forgotten,
     )
 
 
@@ -116,12 +124,17 @@ def recalled(
         _fill(center, row, passed_ms)
         center.fall_silent(now_ms)
         if row.on_the_way:
+            sources = row.sources or ("",) * len(row.on_the_way)
             on_the_way = [
-                (ticket_id, renewed_ms + passed_ms) for ticket_id, renewed_ms in row.on_the_way
+                (ticket_id, renewed_ms + passed_ms, source)
+                for (ticket_id, renewed_ms), source in zip(row.on_the_way, sources, strict=True)
             ]
             coordinator.transfers.recall(name, on_the_way, coordinator.doubted_until_ms)
     if complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
+    coordinator.forgotten = Forgotten(
+        known.forgotten_until_ms + passed_ms if known.forgotten_until_ms else 0, known.forgotten
+    )
     coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)
     coordinator.configure(room)
     coordinator.enlist(names, now_ms)
@@ -129,6 +142,7 @@ def recalled(
 
 
 def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
+    center.recalled = True
     center.epoch, center.heard, center.answered, center.granted = (
         row.epoch,
         row.heard,

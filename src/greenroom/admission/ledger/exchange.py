@@ -15,9 +15,14 @@ from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS, Line
 from greenroom.admission.transfers.transfers import SessionLedger, hear
 
+REMEMBERS_MS = 31 * 86_400_000
+"""The longest session is shorter."""
+
 
 class ExchangingLedger(SessionLedger, Protocol):
     epoch: int
+    empty_ms: int
+    """When it began without what an earlier one knew; 0: it knows that."""
     lease: Lease
     line: Line
     moves: Moves
@@ -62,8 +67,14 @@ def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
         lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, whole), lease.applied, lease.permits, len(line),
         reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
         ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
-        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, now_ms), lease.fence_ms,
+        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, now_ms), lease.fence_ms, False,
+        *((remembers_ms(ledger.empty_ms, now_ms), max(0, lease.unknown_until_ms - now_ms)) if whole else ()),
     )  # fmt: skip
+
+
+def remembers_ms(empty_ms: int, now_ms: int) -> int:
+    age_ms = now_ms - empty_ms
+    return max(1, age_ms) if empty_ms and age_ms < REMEMBERS_MS else 0
 
 
 def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
@@ -93,7 +104,9 @@ def _begin_epoch(ledger: ExchangingLedger, epoch: int, now_ms: int) -> None:
     """People stay, units do not."""
     ledger.epoch, ledger.born_ms = max(now_ms, epoch), now_ms
     ledger.lease = ledger.lease.begin_epoch(len(ledger.sessions.inside), now_ms)
+    sources = ledger.moves.sources
     ledger.moves, ledger.sessions.ended = Moves(), Ages()
+    ledger.moves.sources = sources
     ledger.census.begin_epoch()
     ledger.reporting.begin_epoch(now_ms)
     ledger.line.pardon(now_ms + ledger.longest_refresh_ms + GRACE_MS)

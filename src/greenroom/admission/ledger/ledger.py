@@ -72,7 +72,7 @@ class Ledger(HeldVisitors):
         self.newcomers = Newcomers()
         self.census = Census()
         self.moves = Moves()
-        self.born_ms = now_ms
+        self.born_ms = self.empty_ms = now_ms
         self.log: list[bytes] = []
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
@@ -371,6 +371,7 @@ class Ledger(HeldVisitors):
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
         restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
+        self.empty_ms = 0
         # which tickets came back is not written down: not those of sessions that were never renewed
         if self.newcomers.watches:
             self.newcomers.turn(now_ms)

@@ -11,9 +11,10 @@ anyway:
     takes the session
 
 What was given and what has arrived are counted, absolutely and for ever, like everything else: so a
-message that comes late or twice moves nothing a second time. A unit whose ledger lost its state is
-an orphan, and is given, one to one, to the visitors that it was for. A claim whose session no
-ledger knows is denied.
+message that comes late or twice moves nothing a second time. The old ledger names what it gave until
+the new one has it, so a coordinator that has lost its state knows what is on its way. A unit whose
+ledger lost its state is an orphan, and is given, one to one, to the visitors that it was for. A claim
+whose session no ledger knows is denied.
 
 Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain
 (`strong_sessions`: is held on the waiting page). Without an answer for CUT_OFF_MS, the new ledger
@@ -34,6 +35,9 @@ an orphan, because the session may have ended before its ledger lost its state.
 CLAIMS_MAX = 1_000
 """40 KB. Further visitors who moved within one sync wait for the next one."""
 
+KEPT_MAX = 1_000
+"""Gifts on their way that are named again; the oldest are left out, whose takers are cut off."""
+
 
 class MovesUp(msgspec.Struct, frozen=True, array_like=True):
     given: int  # sessions ended here because their visitor is elsewhere, since the epoch began
@@ -45,6 +49,9 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
         tuple[bytes, str, int], ...
     ] = ()  # (id, home, age of the last renewal that the ticket knows) of visitors who are here
     unknown: tuple[bytes, ...] = ()  # wanted, but there is no such session
+    kept: tuple[
+        tuple[int, bytes, str, int], ...
+    ] = ()  # (number, id, to, age) of gifts that are booked and not known to be taken over
 
 
 class MovesDown(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +62,8 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
     ] = ()  # (id, age of the last renewal) of the newest, oldest first; at least the unconfirmed
     wanted: tuple[tuple[bytes, str], ...] = ()  # (id, to): end this session, its visitor is there
     denied: tuple[bytes, ...] = ()  # claims on a session that no ledger has
+    taken: tuple[int, ...] = ()  # numbers of `kept` gifts that are no longer on their way
+    sources: tuple[str, ...] = ()  # of each arrival, which gift it is; empty: none
 
 
 @dataclass(slots=True)
@@ -72,12 +81,14 @@ class Moves:
 
     __slots__ = (
         "_gifts",
+        "_kept",
         "_unknown",
         "_unknown_told",
         "arrived",
         "claims",
         "elsewhere",
         "given",
+        "sources",
         "unconfirmed",
     )
 
@@ -89,7 +100,12 @@ class Moves:
         """Pages served on trust."""
         self.elsewhere: dict[bytes, int] = {}
         """Id -> when the session would have ended here."""
+        self.sources: dict[str, int] = {}
+        """Gifts that were taken over, and until when that must be remembered: a coordinator that
+        has lost its state may bring one again.
+        """
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
+        self._kept: dict[int, tuple[bytes, str, int]] = {}  # those on their way, by number
         self._unknown: set[bytes] = set()
         self._unknown_told: set[bytes] = set()
 
@@ -110,7 +126,7 @@ class Moves:
         self._gifts.append((ticket_id, to, renewed_ms))
 
     def missing(self, ticket_id: bytes) -> None:
-        if all(ticket_id != gift[0] for gift in self._gifts):
+        if all(ticket_id != gift[0] for gift in (*self._gifts, *self._kept.values())):
             self._unknown.add(ticket_id)
 
     def found(self, ticket_id: bytes) -> None:
@@ -126,6 +142,14 @@ class Moves:
         self.claims = {
             one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms
         }
+        self.sources = {
+            source: until_ms for source, until_ms in self.sources.items() if until_ms > now_ms
+        }
+        self._kept = {
+            number: gift
+            for number, gift in list(self._kept.items())[-KEPT_MAX:]
+            if gift[2] + life_ms > now_ms
+        }
         if not (self.claims or self.given or self.arrived or self._unknown):
             return None
         claims = [
@@ -135,14 +159,26 @@ class Moves:
         ]
         gifts = tuple([(one, to, now_ms - renewed_ms) for one, to, renewed_ms in self._gifts])
         self._unknown_told |= self._unknown
+        kept = [
+            (number, one, to, now_ms - renewed_ms)
+            for number, (one, to, renewed_ms) in self._kept.items()
+        ]
         return MovesUp(
-            self.given, gifts, self.arrived, tuple(claims[:CLAIMS_MAX]), tuple(self._unknown_told)
+            self.given,
+            gifts,
+            self.arrived,
+            tuple(claims[:CLAIMS_MAX]),
+            tuple(self._unknown_told),
+            tuple(kept),
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:
         """`newest`: this answers the last report."""
         for _ in range(len(self._gifts) - (self.given - down.given)):
-            self._gifts.popleft()
+            number = self.given - len(self._gifts) + 1
+            self._kept[number] = self._gifts.popleft()
+        for number in down.taken:
+            self._kept.pop(number, None)
         if newest:
             self._unknown -= self._unknown_told
             self._unknown_told.clear()
@@ -151,8 +187,18 @@ class Moves:
             if claim:
                 claim.denied = True
 
-    def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int], ...]:
-        """From now on they count as taken."""
+    def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int, str], ...]:
+        """(id, age, source). From now on they count as taken."""
         new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
         self.arrived += new
-        return down.arrivals[len(down.arrivals) - new :]
+        sources = down.sources or ("",) * len(down.arrivals)
+        found = [(*one, source) for one, source in zip(down.arrivals, sources, strict=True)]
+        return tuple(found[len(found) - new :])
+
+    def is_again(self, source: str, until_ms: int) -> bool:
+        """Whether this gift was taken over before."""
+        if not source:
+            return False
+        again = source in self.sources
+        self.sources[source] = until_ms
+        return again

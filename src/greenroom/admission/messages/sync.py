@@ -50,6 +50,10 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # the last of this epoch: all units but those of sessions are returned, and no session is
     # renewed any more
     farewell: bool = False
+    # in a whole report: for how long this ledger has had a memory; 0: longer than anything lasts,
+    # -1: it does not say
+    remembers_ms: int = -1
+    unknown_ms: int = 0  # in a whole report: `SyncDown.unknown_ms`, of the newest answer
 
     def repeats(self, other: "SyncUp") -> bool:
         return not (
@@ -88,3 +92,5 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     )
     data_centers: int = 1  # on the list
     summary: RoomSummary | None = None  # of the other data centers, when it is newer
+    # for how long yet there may be sessions and admissions that no ledger can report
+    unknown_ms: int = 0

@@ -12,6 +12,7 @@ class TransferCounts(Protocol):
     """What moving a session changes for a data center (`coordinator.data_center.DataCenter`)."""
 
     name: str
+    epoch: int
     retired: bool
     given_up: bool
     orphans: int
@@ -22,12 +23,14 @@ class TransferCounts(Protocol):
 
 
 KnownDataCenters = Callable[[str], TransferCounts | None]
+Doubts = Callable[[str], bool]
+"""Whether a data center may still be told of bookings of an earlier coordinator."""
 
 
 @dataclass(slots=True)
 class PendingTransfers:
-    arrivals: deque[tuple[bytes, int]] = field(default_factory=deque)
-    """(id, last renewal) booked to it and not known to be taken over."""
+    arrivals: deque[tuple[bytes, int, str]] = field(default_factory=deque)
+    """(id, last renewal, source) booked to it and not known to be taken over."""
     wanted: dict[bytes, str] = field(default_factory=dict)
     """Sessions there whose visitors are elsewhere."""
     claims: dict[bytes, str] = field(default_factory=dict)
@@ -35,13 +38,15 @@ class PendingTransfers:
     denied: set[bytes] = field(default_factory=set)
     searched: set[bytes] = field(default_factory=set)
     """Claims of tickets that are over (`moves.NOWHERE`)."""
+    taken: tuple[int, ...] = ()
+    """Numbers of its gifts that it names, and that are no longer on their way."""
 
 
 class SessionTransfers:
     """All moves of one room. Times are the coordinator's."""
 
-    def __init__(self, known: KnownDataCenters) -> None:
-        self._known = known
+    def __init__(self, known: KnownDataCenters, doubts: Doubts) -> None:
+        self._known, self._doubts = known, doubts
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
         """id -> where its unit was last booked, and until when that must be remembered; soonest
@@ -53,23 +58,19 @@ class SessionTransfers:
         pending = self._by_data_center.get(name)
         if pending:
             pending.arrivals.clear()
+            pending.taken = ()
 
     def book(
         self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int
     ) -> int:
         """Applies counts, in any order; returns the change of the pool, only for what is unknown
-        from earlier times.
+        from earlier times. A gift to a doubted data center is not booked yet: what that one has
+        taken over by then was booked by an earlier coordinator.
 
         `remembered`: at most this many units that came to it then are still there, so they may be
         among its orphans.
         """
-        new = min(len(up.gifts), max(0, up.given - center.moved_out))
-        older = max(0, up.given - center.moved_out - new)
-        center.moved_out += older
-        change = older
-        for ticket_id, to, age_ms in up.gifts[len(up.gifts) - new :]:
-            center.moved_out += 1
-            change += self._bring(ticket_id, to, now_ms - age_ms, until_ms)
+        change = self._book_gifts(center, up, now_ms, until_ms)
         strangers = max(0, up.arrived - center.moved_in)
         if strangers:  # booked by a coordinator before this one
             center.moved_in += strangers
@@ -82,10 +83,41 @@ class SessionTransfers:
             pending.arrivals.popleft()
         return change
 
+    def _book_gifts(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> int:
+        """Returns how many had reached their ledgers in earlier times, where they are counted."""
+        before, booked, given = center.moved_out, 0, up.given
+        first = up.given - len(up.gifts) + 1
+        for number, ticket_id, to, age_ms in (
+            *up.kept,
+            *((first + place, *gift) for place, gift in enumerate(up.gifts)),
+        ):
+            if number <= before:
+                continue
+            if self._doubts(to):
+                given = number - 1
+                break
+            booked += 1
+            source = f"{center.name}|{center.epoch}|{number}"
+            lost = self._bring(ticket_id, to, now_ms - age_ms, until_ms, source)
+            if lost:  # nobody takes it over: unused until the session must have ended
+                center.orphans += lost
+                center.orphans_until_ms = max(center.orphans_until_ms, until_ms)
+        center.moved_out = max(before, given)
+        return center.moved_out - before - booked
+
     def hear(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> None:
         """Claims and denials, of the newest report only."""
         self._forget(now_ms)
         pending = self._pending(center.name)
+        pending.taken = tuple(
+            [
+                number
+                for number, ticket_id, to, _ in up.kept
+                if number <= center.moved_out and not self._is_on_the_way(ticket_id, to)
+            ]
+        )
+        if self._doubts(center.name):
+            return
         self._lost_on_the_way(center, pending, until_ms)
         asked = {ticket_id for ticket_id, _, _ in up.claims}
         for ticket_id in [one for one in pending.claims if one not in asked]:
@@ -109,29 +141,31 @@ class SessionTransfers:
         if not (pending or center.moved_in or center.moved_out):
             return None
         pending = pending or PendingTransfers()
-        arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms in pending.arrivals])
+        arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms, _ in pending.arrivals])
         return MovesDown(
             center.moved_out,
             center.moved_in,
             arrivals,
             tuple(pending.wanted.items()),
             tuple(pending.denied),
+            pending.taken,
+            tuple([source for _, _, source in pending.arrivals]),
         )
 
-    def on_the_way(self, name: str) -> tuple[tuple[bytes, int], ...]:
-        """(id, last renewal) booked to a data center and not known to be taken over: to be
+    def on_the_way(self, name: str) -> tuple[tuple[bytes, int, str], ...]:
+        """(id, last renewal, source) booked to a data center and not known to be taken over: to be
         stored.
         """
         pending = self._by_data_center.get(name)
         return tuple(pending.arrivals) if pending else ()
 
-    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int]], until_ms: int) -> None:
+    def recall(self, name: str, arrivals: Iterable[tuple[bytes, int, str]], until_ms: int) -> None:
         """Restores `on_the_way` of an earlier coordinator; where those units are is remembered
         until then.
         """
         arrivals = tuple(arrivals)
         self._pending(name).arrivals.extend(arrivals)
-        self._whereabouts.update((ticket_id, (name, until_ms)) for ticket_id, _ in arrivals)
+        self._whereabouts.update((ticket_id, (name, until_ms)) for ticket_id, *_ in arrivals)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -149,7 +183,7 @@ class SessionTransfers:
         until_ms: int,
     ) -> None:
         owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
-        if any(ticket_id == one for one, _ in pending.arrivals) or ticket_id in pending.denied:
+        if any(ticket_id == one for one, *_ in pending.arrivals) or ticket_id in pending.denied:
             return
         owner = self._known(owner_name)
         if owner is None or owner is center or owner.retired or owner.given_up:
@@ -176,8 +210,12 @@ class SessionTransfers:
         """
         booked = self._whereabouts.get(ticket_id)
         return booked is not None and (
-            booked[0] != center.name or any(ticket_id == one for one, _ in pending.arrivals)
+            booked[0] != center.name or any(ticket_id == one for one, *_ in pending.arrivals)
         )
+
+    def _is_on_the_way(self, ticket_id: bytes, to: str) -> bool:
+        pending = self._by_data_center.get(to)
+        return pending is not None and any(ticket_id == one for one, *_ in pending.arrivals)
 
     def _withdraw(self, pending: PendingTransfers, ticket_id: bytes, claimant: str) -> None:
         owner_name = pending.claims.pop(ticket_id, None)
@@ -186,16 +224,16 @@ class SessionTransfers:
             if wanted.get(ticket_id) == claimant:
                 del wanted[ticket_id]
 
-    def _bring(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> int:
-        """Assigns one unit to a data center; returns 1 when that does not exist, so the unit is
-        free.
-        """
+    def _bring(
+        self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int, source: str = ""
+    ) -> int:
+        """Assigns one unit to a data center; returns 1 when nothing runs there any more."""
         center = self._known(to)
-        if center is None or center.retired:
+        if center is None or center.retired or center.given_up:
             return 1
         center.moved_in += 1
         pending = self._pending(to)
-        pending.arrivals.append((ticket_id, renewed_ms))
+        pending.arrivals.append((ticket_id, renewed_ms, source))
         self._withdraw(pending, ticket_id, to)
         self._whereabouts.pop(ticket_id, None)
         self._whereabouts[ticket_id] = (to, until_ms)

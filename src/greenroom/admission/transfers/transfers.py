@@ -11,6 +11,8 @@ from greenroom.model.visit import Outcome, Standing
 
 HELD_MS = 1_000
 """Retry of a visitor who is held while a session is on its way: two syncs take about as long."""
+SOURCE_SLACK_MS = 60_000
+"""Ledgers name a gift until its session is over, by clocks of their own."""
 GONE = Outcome(Standing.GONE)
 
 
@@ -145,8 +147,12 @@ def _search(ledger: SessionLedger, ticket_id: bytes, served_ms: int, now_ms: int
 def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> None:
     """Applies the coordinator's message; `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
-    for ticket_id, age_ms in ledger.moves.new_arrivals(down):
-        take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
+    remembered_ms = now_ms + ledger.sessions.life_ms + SOURCE_SLACK_MS
+    for ticket_id, age_ms, source in ledger.moves.new_arrivals(down):
+        if ledger.moves.is_again(source, remembered_ms):
+            ledger.lease.returned_freed += 1  # nobody may spend it: there is no such unit
+        else:
+            take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
     for ticket_id, to in down.wanted:
         give(ledger, ticket_id, to, now_ms)
 

@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 
 from greenroom.admission import estimate, lease, ledger_time, pacing
-from greenroom.admission.ledger import keeping, lookahead, provisional, refresh, sessions, tempo
+from greenroom.admission.ledger import (
+    exchange,
+    keeping,
+    lookahead,
+    provisional,
+    refresh,
+    sessions,
+    tempo,
+)
 from greenroom.admission.messages import census, moves
 from greenroom.admission.queueing import line, line_table, methods
 from greenroom.admission.transfers import transfers
@@ -26,18 +34,21 @@ CONSTANTS: Mapping[str, float] = {
     "GRACE_MS": line.GRACE_MS,
     "HELD_MS": keeping.HELD_MS,
     "HORIZON_SLACK_MS": lease.HORIZON_SLACK_MS,
+    "KEPT_MAX": moves.KEPT_MAX,
     "LONGEST_S": estimate.LONGEST_S,
     "OVERTAKING_MS": methods.OVERTAKING_MS,
     "PACE_FACTOR": pacing.PACE_FACTOR,
     "PACE_MS": lookahead.PACE_MS,
     "PLACE_KEPT_MS": visit.PLACE_KEPT_MS,
     "PROVISIONAL_MS": provisional.PROVISIONAL_MS,
+    "REMEMBERS_MS": exchange.REMEMBERS_MS,
     "SAVED_US": pacing.SAVED_US,
     "SAVED_VISITORS": pacing.SAVED_VISITORS,
     "SHARE": provisional.SHARE,
     "SHOW_REFRESH_MS": refresh.SHOW_REFRESH_MS,
     "SLOTS_MAX": tempo.SLOTS_MAX,
     "SOON_MS": census.SOON_MS,
+    "SOURCE_SLACK_MS": transfers.SOURCE_SLACK_MS,
     "SPENT_SLACK_MS": sessions.SPENT_SLACK_MS,
     "STEP_MS": ledger_time.STEP_MS,
     "TABLE_GROWTH": line_table.GROWTH,

@@ -15,14 +15,24 @@ _REPORTS = msgpack.Decoder(SyncUp)
 
 
 def report_of(reply: list[Any]) -> SyncUp:
-    up = msgspec.structs.replace(_REPORTS.decode(reply[0]), fence_ms=int(reply[2]))
+    up = msgspec.structs.replace(
+        _REPORTS.decode(reply[0]),
+        fence_ms=int(reply[2]),
+        remembers_ms=int(reply[3]),
+        unknown_ms=int(reply[4]),
+    )
     if reply[1] is None:
         return up
-    given, gifts, arrived, claims, unknown = reply[1]
+    given, gifts, arrived, claims, unknown, kept = reply[1]
     return msgspec.structs.replace(
         up,
         moves=MovesUp(
-            given, tuple(_triples(gifts)), arrived, tuple(_triples(claims)), tuple(unknown)
+            given,
+            tuple(_triples(gifts)),
+            arrived,
+            tuple(_triples(claims)),
+            tuple(unknown),
+            tuple(_numbered(kept)),
         ),
     )
 
@@ -38,7 +48,12 @@ def arguments_of(down: SyncDown) -> list[bytes]:
     }
     moves, parts = down.moves, [b"", b"", b""]
     if moves:
-        values["moves"] = {"given": moves.given, "arrived": moves.arrived}
+        values["moves"] = {
+            "given": moves.given,
+            "arrived": moves.arrived,
+            "taken": moves.taken,
+            "sources": moves.sources,
+        }
         arrivals = b"".join([_ARRIVAL.pack(*arrival) for arrival in moves.arrivals])
         wanted = b"".join(
             [
@@ -53,6 +68,11 @@ def arguments_of(down: SyncDown) -> list[bytes]:
         *parts,
         msgpack.encode((down.number, down.summary)) if down.summary else b"",
     ]
+
+
+def _numbered(flat: list[Any]) -> Iterator[tuple[int, bytes, str, int]]:
+    for place in range(0, len(flat), 4):
+        yield flat[place], flat[place + 1], flat[place + 2].decode(), flat[place + 3]
 
 
 def _triples(flat: list[Any]) -> Iterator[tuple[bytes, str, int]]:

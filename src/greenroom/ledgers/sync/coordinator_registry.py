@@ -219,11 +219,10 @@ class CoordinatorRegistry:
             coordinator = self.coordinators.get(room_id)
             if coordinator is None or up.data_center != data_center:
                 continue
-            doubted = bool(coordinator.doubted)
+            doubted, forgotten = bool(coordinator.doubted), coordinator.forgotten
             rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
-            if (
-                doubted and not coordinator.doubted
-            ):  # a row that doubts more than is necessary does no harm
+            # a row that doubts more than is necessary does no harm
+            if (doubted and not coordinator.doubted) or coordinator.forgotten != forgotten:
                 self._touched[room_id] = (room_id, "")
             center = coordinator.data_centers[data_center]
             if worth_writing(mark_of(center), center.marked):

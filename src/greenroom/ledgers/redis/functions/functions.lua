@@ -137,6 +137,11 @@ local function report(keys, argv)
     ages(), state.applied, state.permits, state.waiting, seconds, state.arrivals_per_s, want, cells, state.joined, state.lost, state.strays, state.front_s, state.whole, state.disconnected_rate,
   })
   local moves = report_moves()
+  local age_ms, remembers_ms, unknown_ms = now - state.empty_ms, -1, 0
+  if state.whole then
+    remembers_ms = state.empty_ms > 0 and age_ms < REMEMBERS_MS and max(1, age_ms) or 0
+    unknown_ms = max(0, state.unknown_until_ms - now)
+  end
   if last then
     local epoch = state.epoch
     trim_minute()
@@ -144,7 +149,7 @@ local function report(keys, argv)
     state.epoch = max(now, epoch + 2)
   end
   close_ledger(room)
-  return {up, moves or false, state.fence_ms}
+  return {up, moves or false, state.fence_ms, remembers_ms, unknown_ms}
 end
 
 -- ARGV: settings of a new ledger, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves

@@ -40,11 +40,12 @@ local FIELDS = {
   'told_ended_ms', 'all_ended_ms', 'closing', 'closing_until_ms',
   'unshown_slot', 'unshown_slots',
   'summary',
+  'empty_ms', 'unknown_until_ms',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
+  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
   'extended'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
@@ -115,7 +116,7 @@ local function new_state(settings)
   state.tempo_queueing, state.per_minute, state.whole, state.moving = false, false, true, false
   state.gap_ms = CALLED_REFRESH_MS
   state.measured_ms, state.reported_ms, state.tempo_ms = now, now, now
-  state.latest_ms, state.born_ms = now, now
+  state.latest_ms, state.born_ms, state.empty_ms = now, now, now
   state.told_ended_ms = s.sessions_ended_ms
 end
 
@@ -139,7 +140,7 @@ local function new_epoch()
   state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
   state.reported_ms, state.contact_ms = now, 0 -- the fence stays: without an answer in this epoch it is closed
   state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
-  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere)
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere, k.kept_gifts)
   state.whole = true
   dirty = true
 end
@@ -203,7 +204,10 @@ local function open_ledger(room, settings)
     server_now = server_now + state.shift_ms
     read_time(slack_ms)
     s = read_settings(state.settings)
-    if state.life ~= this_life() or state.serial < (written[room] or 0) then new_epoch() end
+    if state.life ~= this_life() or state.serial < (written[room] or 0) then
+      new_epoch()
+      state.empty_ms = now -- what it admitted after this state was saved is not known
+    end
   else
     s = read_settings(given)
     new_state(given)

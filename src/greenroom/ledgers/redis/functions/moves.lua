@@ -70,10 +70,22 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   return answer(ACTIVE, 0, until_ms, renewed_ms, s.renews and now - renewed_ms or 0, 0, 0, UNKNOWN)
 end
 
--- What to say of moving sessions: {given, gifts, arrived, claims, unknown}, ids with source or target and age; nil while no visitor has ever moved.
+-- Gifts on their way, by number: {number, id, to, last renewal}. Those of sessions that are over need not be named.
+local function kept_gifts()
+  call('ZREMRANGEBYRANK', k.kept_gifts, 0, -KEPT_MAX - 1)
+  local found = {}
+  for _, raw in ipairs(call('ZRANGE', k.kept_gifts, 0, -1)) do
+    local gift = cmsgpack.unpack(raw)
+    if gift[4] + s.life_ms > now then found[#found + 1] = gift else call('ZREM', k.kept_gifts, raw) end
+  end
+  return found
+end
+
+-- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
   if not state.moving then return nil end
   call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
+  call('ZREMRANGEBYSCORE', k.sources, '-inf', now)
   local claims, gifts, total = {}, {}, 0
   local rows = call('HGETALL', k.claims)
   for place = 1, #rows, 2 do
@@ -93,7 +105,11 @@ local function report_moves()
     gifts[#gifts + 1], gifts[#gifts + 2], gifts[#gifts + 3] = gift[1], gift[2], now - gift[3]
   end
   call('SUNIONSTORE', k.unknown_told, k.unknown_told, k.unknown)
-  return {state.given, gifts, state.arrived, claims, call('SMEMBERS', k.unknown_told)}
+  local kept = {}
+  for _, gift in ipairs(kept_gifts()) do
+    kept[#kept + 1], kept[#kept + 2], kept[#kept + 3], kept[#kept + 4] = gift[1], gift[2], gift[3], now - gift[4]
+  end
+  return {state.given, gifts, state.arrived, claims, call('SMEMBERS', k.unknown_told), kept}
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
@@ -141,14 +157,25 @@ local function give(id, to)
   for _, raw in ipairs(call('LRANGE', k.gifts, 0, -1)) do
     if cmsgpack.unpack(raw)[1] == id then return end
   end
+  for _, raw in ipairs(call('ZRANGE', k.kept_gifts, 0, -1)) do
+    if cmsgpack.unpack(raw)[2] == id then return end
+  end
   call('SADD', k.unknown, id)
 end
 
 -- Takes in what the coordinator says. `newest`: it answers the last report.
 local function apply_moves(down, arrivals, wanted, denied, newest)
   state.moving = true
-  local booked = call('LLEN', k.gifts) - (state.given - down.given)
-  if booked > 0 then call('LTRIM', k.gifts, booked, -1) end
+  local unbooked = call('LLEN', k.gifts)
+  local booked = unbooked - (state.given - down.given)
+  if booked > 0 then
+    for place, raw in ipairs(call('LRANGE', k.gifts, 0, booked - 1)) do
+      local number, gift = state.given - unbooked + place, cmsgpack.unpack(raw)
+      call('ZADD', k.kept_gifts, number, cmsgpack.pack({number, gift[1], gift[2], gift[3]}))
+    end
+    call('LTRIM', k.gifts, booked, -1)
+  end
+  for _, number in ipairs(down.taken or {}) do call('ZREMRANGEBYSCORE', k.kept_gifts, number, number) end
   if newest then
     call('SDIFFSTORE', k.unknown, k.unknown, k.unknown_told)
     call('UNLINK', k.unknown_told)
@@ -165,7 +192,12 @@ local function apply_moves(down, arrivals, wanted, denied, newest)
   state.arrived = state.arrived + count
   for at = #arrivals - 20 * count + 1, #arrivals, 20 do
     local id, age_ms = struct.unpack('<c12d', arrivals, at)
-    take_over(id, now - age_ms)
+    local source = down.sources and down.sources[(at + 19) / 20] or ''
+    if source ~= '' and call('ZADD', k.sources, now + s.life_ms + SOURCE_SLACK_MS, source) == 0 then
+      state.returned_freed = state.returned_freed + 1 -- a lost coordinator has brought it already: there is no such unit
+    else
+      take_over(id, now - age_ms)
+    end
   end
   local at = 1
   while at <= #wanted do

@@ -14,7 +14,10 @@ from small_worlds import (
     campaign,
     given_up,
     little,
+    lost_together,
     moves_while_the_coordinator_loses_its_state,
+    on_the_way,
+    removed_before,
     run,
     stepped,
     streams_of,
@@ -170,6 +173,12 @@ def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(
 
 def test_a_session_that_moves_while_the_coordinator_loses_its_state_keeps_its_unit() -> None:
     assert moves_while_the_coordinator_loses_its_state() == []
+    assert on_the_way() == []
+
+
+def test_what_the_lost_coordinator_alone_knew_is_not_given_away() -> None:
+    assert removed_before() == []
+    assert lost_together() == []
 
 
 @pytest.mark.parametrize("fence_s", [20, 0])

@@ -17,13 +17,17 @@ from small_worlds import (
     STOPPED,
     campaign,
     given_up,
+    lost_together,
     moves_while_the_coordinator_loses_its_state,
+    on_the_way,
+    removed_before,
     stepped,
     trials,
 )
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.forgotten import Forgotten
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
@@ -58,6 +62,25 @@ def takes_units_that_were_given_back_for_units_that_are_remembered(
         "greenroom.admission.coordinator.coordinator.remembered_units",
         lambda center, up, adopted, returned: adopted,
     )
+
+
+@found_by(on_the_way, BROKEN)
+def names_a_gift_only_until_it_is_booked(patch: pytest.MonkeyPatch) -> None:
+    def forgetful(original: Any, self: Moves, *more: Any) -> None:
+        original(self, *more)
+        self._kept.clear()
+
+    around(patch, Moves, "confirm", forgetful)
+
+
+@found_by(removed_before, BROKEN)
+def tells_no_ledger_what_the_coordinator_alone_knows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_unknown_ms", lambda *_: 0)
+
+
+@found_by(lost_together, BROKEN)
+def trusts_a_ledger_that_has_just_begun(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Forgotten, "report", lambda self, *_: self)
 
 
 @broken_in(**LOST)

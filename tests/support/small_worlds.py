@@ -72,6 +72,33 @@ def moves_while_the_coordinator_loses_its_state() -> list[str]:
     return verdict(watched(world, 80))
 
 
+def loses_the_coordinator(seed: int, at_s: int, moving: float) -> list[str]:
+    """That world with room for five, many moves and strong sessions, and the state is lost."""
+    world = random_scenario(streams_of(seed))
+    world = replace(
+        world,
+        room=replace(world.room, total_active_users=5, strong_sessions=True),
+        behaviour=replace(world.behaviour, moving=moving),
+        faults=(*world.faults, Fault("coordinator loss", at_s, at_s + 2)),
+    )
+    return verdict(watched(world, seed))
+
+
+def on_the_way() -> list[str]:
+    """A session is between two data centers then."""
+    return loses_the_coordinator(6, 120, 0.5)
+
+
+def removed_before() -> list[str]:
+    """A data center was taken off the list five seconds before."""
+    return loses_the_coordinator(75, 200, 0.2)
+
+
+def lost_together() -> list[str]:
+    """World 88, where a ledger is lost two seconds before the coordinator's state."""
+    return campaign(range(88, 89))
+
+
 GHOSTS = {
     "centers": 2,
     "room": room(10, 2),

@@ -238,6 +238,40 @@ def forgets_at_the_first_word_of_the_next_coordinator(patch: pytest.MonkeyPatch)
     patch.setattr(Lease, "apply", forgetful)
 
 
+def restored_from_a_copy() -> list[str]:
+    """Three sessions, of which the last began after the copy; another one of the copy has ended
+    since, twice: in the lost ledger and again in its successor, which has given its unit back.
+    """
+    coordinator = Coordinator(("fra",), small_room(total_active_users=3), START_MS)
+
+    def report(epoch: int, number: int, granted: int, returned: int) -> None:
+        up = SyncUp(
+            "fra", epoch, number, START_MS, granted, 0, returned, granted, 0, 0, 0, (), 0, 0, 0, (), 0.0,
+            whole=True,
+        )  # fmt: skip
+        coordinator.sync(up, START_MS, 1)
+
+    report(1, 1, 3, 0)
+    report(2, 1, 3, 1)
+    fra = coordinator.data_centers["fra"]
+    held = fra.held + fra.orphans
+    return [f"{held} units for three sessions"] * (held < 3)
+
+
+def test_what_a_copy_does_not_know_keeps_its_unit() -> None:
+    assert restored_from_a_copy() == []
+
+
+@found_by(restored_from_a_copy, BROKEN)
+def takes_units_that_were_given_back_for_units_that_are_remembered(
+    patch: pytest.MonkeyPatch,
+) -> None:
+    patch.setattr(
+        "greenroom.admission.coordinator.coordinator.remembered_units",
+        lambda center, up, adopted, returned: adopted,
+    )
+
+
 @pytest.mark.needs("patching")
 @pytest.mark.parametrize(("trial", "build"), BROKEN, ids=[build.__name__ for _, build in BROKEN])
 def test_it_finds_a_build_that(

@@ -18,7 +18,6 @@ from small_worlds import (
     campaign,
     given_up,
     lost_together,
-    moves_while_the_coordinator_loses_its_state,
     on_the_way,
     removed_before,
     stepped,
@@ -52,16 +51,6 @@ def broken(seed: int) -> Callable[[Break], Break]:
 def broken_in(**changes: Any) -> Callable[[Break], Break]:
     """A build that is found in the little world, changed so."""
     return found_by(lambda: trials(**changes), BROKEN)
-
-
-@found_by(moves_while_the_coordinator_loses_its_state, BROKEN)
-def takes_units_that_were_given_back_for_units_that_are_remembered(
-    patch: pytest.MonkeyPatch,
-) -> None:
-    patch.setattr(
-        "greenroom.admission.coordinator.coordinator.remembered_units",
-        lambda center, up, adopted, returned: adopted,
-    )
 
 
 @found_by(on_the_way, BROKEN)

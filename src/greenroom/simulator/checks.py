@@ -113,6 +113,10 @@ class Watch:
         )
         in_use = self.world.ground_truth.in_use - self.world.ground_truth.on_trust
         largest = max(self.world.ground_truth.limits.most_active, system.coordinator.total)
+        if spendable and spendable + in_use > largest:  # the last page of some was on trust
+            in_use -= sum(
+                one.uses and one.trusted and not one.on_trust for one in self.world.crowd.visitors
+            )
         if spendable and spendable + in_use > largest:
             self.note(
                 "I7", f"{spendable} units could be spent and {in_use} are in use, of {largest}"

@@ -33,9 +33,9 @@ from awake import BETWEEN_HEADS, END, Client, page, request
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.ledgers.redis.answers import settings_of
 from greenroom.ledgers.redis.clock import ServerClock
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
 from greenroom.ledgers.redis.library import LEDGER_LIBRARY
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.room import Room
 from greenroom.model.visit import make_key
 from greenroom.runtime.clock import MonotonicClock

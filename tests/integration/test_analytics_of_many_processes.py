@@ -39,7 +39,7 @@ EVERYTHING = Question(0, 1 << 32, metrics=tuple(Wanted(*wanted) for wanted in AL
 
 
 def client(server: RedisServer) -> Any:
-    from greenroom.ledgers.redis.connect import Link
+    from greenroom.ledgers.redis.link import Link
 
     return Link(server.url, "redis").client(2.0)
 

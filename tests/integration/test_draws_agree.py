@@ -21,8 +21,8 @@ from greenroom.admission.draw import (
 from greenroom.cli import verify_draw
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.draws import DrawFiles
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.draws import RedisDraws
+from greenroom.ledgers.redis.link import Link
 
 APPOINTMENT = ScheduledDraw("room", "sale", 1_790_000_000_000 - 3_600_000, 1_790_000_000_000)
 DRAW = APPOINTMENT.draw_id

@@ -14,7 +14,7 @@ from greenroom.capacity.measurement import Measurement, ProcessReport
 from greenroom.capacity.room_capacity import CapacityState, Proposal
 from greenroom.cli.commands import app
 from greenroom.ledgers.redis.capacity import RedisCapacity
-from greenroom.ledgers.redis.connect import Link
+from greenroom.ledgers.redis.link import Link
 
 CONFIG = """
 origin = "{origin}"

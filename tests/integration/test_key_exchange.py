@@ -9,8 +9,8 @@ from redis_world import RedisServer
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.keys.ticket_keys import ACTIVATION_DELAY_MS, KeyRing
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.key_exchange import KeyExchange
+from greenroom.ledgers.redis.link import Link
 
 NOW = 1_790_000_000_000
 

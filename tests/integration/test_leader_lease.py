@@ -11,8 +11,8 @@ from redis_world import RedisServer
 
 from greenroom.ledgers.coordination import TERM_MS, LeaseTerm
 from greenroom.ledgers.redis import leases as module
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease, RedisSyncLock
+from greenroom.ledgers.redis.link import Link
 
 LONG_MS = 30_000
 Story = Callable[[RedisLeaderLease], Awaitable[None]]

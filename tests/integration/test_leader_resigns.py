@@ -9,8 +9,8 @@ from pathlib import Path
 from redis_world import RedisServer
 
 from greenroom.ledgers.coordination import LeaseTerm
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease
+from greenroom.ledgers.redis.link import Link
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.leader_loop import LeaderLoop
 

@@ -13,8 +13,8 @@ from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.ledgers.redis.clock import ServerClock
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.visit import Outcome, Standing, make_key
 
 ANSWERED_S = 50

@@ -24,7 +24,7 @@ from redis_people import LONG_S, House, in_house
 from redis_world import RedisServer, wait_until
 
 from greenroom.errors import InvalidConfig
-from greenroom.ledgers.redis.connect import Link
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.visit import Standing
 
 ROOT = Path(__file__).parents[2]

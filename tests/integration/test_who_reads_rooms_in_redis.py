@@ -13,7 +13,7 @@ from redis_world import RedisServer
 
 from greenroom.config.shared import Shared
 from greenroom.ledgers.redis.clock import ServerClock
-from greenroom.ledgers.redis.connect import Link
+from greenroom.ledgers.redis.link import Link
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.shared_ledger_store import SharedLedgerStore
 

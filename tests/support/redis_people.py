@@ -13,8 +13,8 @@ from admission_world import small_room
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.ledgers.redis.clock import ServerClock
-from greenroom.ledgers.redis.connect import Link
 from greenroom.ledgers.redis.ledger_store import RedisLedgerStore
+from greenroom.ledgers.redis.link import Link
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock

@@ -38,6 +38,8 @@ class Covered:
     looked: int = 0
     passes_well_known: bool = True
     crosses_sites: bool = False
+    moves: bool = False
+    extensions: int = 0
 
     def ticket_crosses_sites(self, _scheme: str) -> bool:
         return self.crosses_sites

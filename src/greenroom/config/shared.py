@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.ledgers.redis.connect import Link
+from greenroom.ledgers.redis.link import Link
 from greenroom.settings.process import NAME, NAME_MAX, NAME_PATTERN, Server
 
 

@@ -7,6 +7,7 @@ measured, and the response times of visitors inside.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -110,6 +111,10 @@ class Crowd:
                 task.add_done_callback(self._tasks.discard)
 
     async def _visit(self) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await self._visits()
+
+    async def _visits(self) -> None:
         cookie = ""
         self.waiting += 1
         try:

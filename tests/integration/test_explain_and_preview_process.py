@@ -53,6 +53,8 @@ def test_a_running_greenroom_explains_with_what_is_in_its_books(
         "waiting": 0,
         "origin": "",
         "held_for_origin": False,
+        "held_for_slow_origin": False,
+        "capacity": None,
         "newcomers_confirmed": False,
         "storage_failed": False,
     }

@@ -78,6 +78,15 @@ def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(
         assert "every 1s" in text
         assert time.monotonic() < end, text
         time.sleep(0.2)  # another process simulates
+    plain = html.unescape(text)
+    assert f'href="{DRY_RUN}?visitors=60&minutes=1' in plain
+    assert (
+        'name="visitors" id="f-visitors" value="60"' in visitor.get(f"{DRY_RUN}?visitors=60").text
+    )
+    limits = "total_active_users=900&new_users_per_minute=900"
+    assert f'href="/zones/z1/rooms/r1/edit?{limits}"' in plain
+    prefilled = visitor.get(f"/zones/z1/rooms/r1/edit?{limits}").text
+    assert prefilled.count('value="900"') == 2
     assert "What would happen" in text
     assert "900 at once" in text
     assert "No one waits" in text
@@ -124,7 +133,7 @@ def test_the_pre_queue_and_the_draw_of_an_event_are_simulated(rig: DashboardRig)
     assert "In the pre-queue (%)" not in visitor.get(DRY_RUN).text
     assert "In the pre-queue (%)" in visitor.get(f"{DRY_RUN}?event=e1").text
     answer = visitor.post(DRY_RUN, event="e2", early_percent="75", **CROWD)
-    run = rig.dry_runs.find(answer.headers["location"].rpartition("/")[2])
+    run = rig.dry_runs.find(answer.headers["location"].rpartition("/")[2].partition("?")[0])
     assert run is not None
     assert (run.wanted["prequeue_s"], run.wanted["early"], run.wanted["shuffle"]) == (
         600.0,

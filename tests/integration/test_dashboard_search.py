@@ -58,3 +58,15 @@ def test_every_result_can_be_opened(rig: DashboardRig) -> None:
         for text in ("e", "r", "o", "z", "%24"):
             for path in results(person, text):
                 assert person.get(path).status_code in (200, 303), path
+
+
+def test_answers_while_typing_are_a_short_list_that_opens_nothing_by_itself(
+    rig: DashboardRig,
+) -> None:
+    visitor = rig.person("operator")
+    one = visitor.get("/search?q=r1", **{"HX-Request": "true"})
+    assert (one.status_code, "<!doctype" in one.text) == (200, False)
+    assert 'href="/zones/z1/rooms/r1"' in one.text
+    assert visitor.get("/search?q=e", **{"HX-Request": "true"}).text.count("<li>") <= 12
+    assert "Nothing found" in visitor.get("/search?q=qqqq", **{"HX-Request": "true"}).text
+    assert visitor.get("/search?q=", **{"HX-Request": "true"}).text.strip() == ""

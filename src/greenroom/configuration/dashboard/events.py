@@ -36,6 +36,7 @@ ONE = f"{EVENTS}/{{event_id}}"
 DAY_MS = 86_400_000
 LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
 
+LIMITS = ("total_active_users", "new_users_per_minute")
 ROWS_MAX = 200
 LINES_MAX = 30
 
@@ -163,7 +164,8 @@ def new(page: PageRequest) -> Response:
 
 def edit(page: PageRequest) -> Response:
     entry = _entry(page)
-    return _form(page, values_of(entry, _zone(page)), Faults(), entry)
+    proposed = {name: page.query(name)[:12] for name in LIMITS if page.query(name)}
+    return _form(page, values_of(entry, _zone(page)) | proposed, Faults(), entry)
 
 
 def create(page: PageRequest) -> Response:

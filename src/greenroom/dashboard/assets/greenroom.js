@@ -19,6 +19,7 @@ document.addEventListener("keydown", (event) => {
     search.select();
   } else if (event.key === "Escape" && event.target === search) {
     search.blur();
+    document.getElementById("search-found").replaceChildren();
   }
 });
 
@@ -54,6 +55,10 @@ const sidebar = document.querySelector(".sidebar");
 const fold = () => sidebar && (sidebar.open = !narrow.matches);
 fold();
 narrow.addEventListener("change", fold);
+
+// Tabs that do not fit scroll: the one that is open is in view.
+const tab = document.querySelector(".tabs [aria-current]");
+if (tab) tab.closest(".tabs").scrollLeft = tab.offsetLeft - (tab.closest(".tabs").clientWidth - tab.offsetWidth) / 2;
 
 // A text file put into a field, so that it is sent, checked and shown like text that was typed.
 for (const chooser of document.querySelectorAll("[data-file-into]")) {

@@ -1,6 +1,6 @@
 """Dry run: what this room would do with an expected crowd, under its own limits and under others."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -102,7 +102,15 @@ def start(page: PageRequest) -> Response:
             for problem in error.problems
         ]
         return _form(page, Faults(faults), 400)
-    return page.redirect(f"/zones/{page.zone.id}/rooms/{room.id}/dry-run/{run_id}")
+    return page.redirect(
+        f"/zones/{page.zone.id}/rooms/{room.id}/dry-run/{run_id}", **_asked(page.field)
+    )
+
+
+def _asked(read: Callable[[str], str]) -> dict[str, str]:
+    """The inputs that stay in the address; a table of arrivals is too long for it."""
+    found = {name: read(name).strip()[:40] for name in (*NUMBERS, "curve", "event")}
+    return {name: text for name, text in found.items() if text}
 
 
 def result(page: PageRequest) -> Response:
@@ -116,6 +124,8 @@ def result(page: PageRequest) -> Response:
         zone=page.zone,
         run=run,
         run_id=page.path("run_id"),
+        asked=_asked(page.query),
+        event=_event(page),
         lines=_lines(run),
         start_at=_start_at(run),
         high=LINE_HIGH,
@@ -242,7 +252,7 @@ def _form(page: PageRequest, faults: Faults, status: int = 200) -> Response:
         rows_max=ROWS_MAX,
         others=[fields[name] for name in LIMITS],
         curves=CURVES,
-        curve=page.field("curve") or CURVES[0][0],
+        curve=page.field("curve") or page.query("curve") or CURVES[0][0],
         rows=page.field("rows"),
         row_faults=faults.take("rows") + faults.take("curve"),
         problems=faults.general,

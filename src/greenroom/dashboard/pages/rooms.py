@@ -66,6 +66,10 @@ LABELS: Mapping[str, str] = {name: one.label for name, one in FORM.items()}
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
 
 
+PROPOSED = ("total_active_users", "new_users_per_minute")
+"""What a dry run puts into the form; nothing is saved by it."""
+
+
 class RoomTableRow(NamedTuple):
     entry: Entry[Room]
     zone: Zone
@@ -255,9 +259,9 @@ def create(page: PageRequest) -> Response:
 
 
 def edit(page: PageRequest) -> Response:
-    return _form(
-        page, flat(rooms.show(page.known, page.room, page.now_ms)), Faults(), entry=page.room
-    )
+    shown = flat(rooms.show(page.known, page.room, page.now_ms))
+    proposed = {name: page.query(name)[:12] for name in PROPOSED if page.query(name)}
+    return _form(page, shown | proposed, Faults(), entry=page.room)
 
 
 def save(page: PageRequest) -> Response:

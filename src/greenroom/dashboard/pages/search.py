@@ -21,6 +21,7 @@ from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 
 FOUND_MAX = 50
+TYPED_MAX = 12
 
 
 class SearchResult(NamedTuple):
@@ -35,6 +36,8 @@ def search(page: PageRequest) -> Response:
     text = page.query("q").strip().lower()
     found = [one for look in LOOKS for one in islice(look(page, text), FOUND_MAX)] if text else []
     found = found or list(islice(_mentions(text), FOUND_MAX if text else 0))
+    if page.is_fragment:
+        return page.render("search_found.html", asked=text, found=found[:TYPED_MAX])
     if len(found) == 1:
         return RedirectResponse(page.url(found[0].path) + found[0].anchor, 303)
     return page.render("search.html", asked=page.query("q"), found=found)

@@ -94,3 +94,26 @@ def test_the_route_tester_says_everything_wrong_with_a_question(api: ApiInProces
         ).status_code
         == 403
     )
+
+
+def test_an_autoscaler_reads_the_capacity_and_somebody_takes_it_over(api: ApiInProcess) -> None:
+    rooms = f"/zones/{zone(api)}/waiting_rooms"
+    follows = {"capacity": "follow", "objective_ms": 800, "floor": 20}
+    made = api.make(rooms, {"name": "a", "host": "example.com", **LIMITS, "greenroom": follows})
+    assert {name: made["greenroom"][name] for name in follows} == follows
+    room = f"{rooms}/{made['id']}"
+    found = api.ask("GET", f"{room}/capacity").json()["result"]
+    assert (found["mode"], found["desired_sessions"], found["capacity"]) == ("follow", 0, 200)
+    wrong = api.ask("PUT", f"{room}/capacity", {"instances": -1})
+    assert wrong.json()["errors"][0]["message"] == "instances: must be a number from 0 to 1000000"
+    assert api.ask("PUT", f"{room}/capacity", {"instances": 4}).status_code == 200
+    begin = f"{room}/operations/take_over"
+    assert api.ask("PUT", begin, {"count": 201}).status_code == 400
+    (taken,) = api.ask("PUT", begin, {"count": 120}).json()["result"]
+    assert (taken["kind"], taken["count"]) == ("take_over", 120)
+    assert api.ask("GET", f"{room}/capacity").json()["result"]["capacity"] == 120
+    assert api.ask("DELETE", begin).json()["result"] == []
+    assert api.ask("PUT", f"{room}/operations/capacity", {}).status_code == 404
+    api.ask("PATCH", room, {"greenroom": {"capacity": "fixed"}})
+    refused = api.ask("PUT", begin, {"count": 120}).json()["errors"][0]["message"]
+    assert "only a room with capacity follow can be taken over" in refused

@@ -67,9 +67,9 @@ class RegionFigures(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Of healthy probes. `steps`: time -> name of the time -> sketch."""
+    """Of healthy probes. `bands`: name of TIMES -> step -> median and p95."""
 
-    steps: Mapping[int, Mapping[str, Sketch]]
+    bands: Mapping[str, Mapping[int, tuple[float, float]]]
     regions: Sequence[RegionFigures]
     heat: Mapping[tuple[str, int], float]
 
@@ -193,7 +193,14 @@ def latency(history: HealthHistory, check_id: str, span: HealthSpan) -> Latency:
                 sketch.add(found)
         heat.setdefault((region, at // heat_ms * heat_ms), Sketch()).add(sketches[_RTT])
     return Latency(
-        {at: dict(zip(TIMES, sketches, strict=True)) for at, sketches in steps.items()},
+        {
+            name: {
+                at: (sketches[place].quantile(50), sketches[place].quantile(95))
+                for at, sketches in sorted(steps.items())
+                if sketches[place].counts
+            }
+            for place, name in enumerate(TIMES)
+        },
         [
             RegionFigures(
                 region,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from greenroom.errors import StorageFailed
@@ -16,6 +17,7 @@ from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.configuration import Entry
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REASON_WORDS, Reason
+from greenroom.web.pages.rendering import local_time
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
@@ -29,7 +31,7 @@ from greenroom.web.pages.spans import (
     zone_of,
 )
 from greenroom.web.refusals import not_found
-from greenroom.web.time_format import local_input
+from greenroom.web.time_format import local_input, plain_moment
 
 ANALYTICS = "/health/analytics"
 PROBE = "/zones/{zone_id}/health/{check_id}/probes/{number}"
@@ -48,6 +50,8 @@ STEPS = (
 )
 HEALTH_SPANS = (*SPANS, ("31d", "31 days", 31 * DAY_S))
 LENGTHS = {name: seconds for name, _, seconds in HEALTH_SPANS}
+
+_TIME = Markup('<time datetime="{}">{}</time>')
 
 LATENCIES = {
     "tcp_ms": ("TCP", "Time to connect."),
@@ -123,7 +127,7 @@ def _values(
     failed, probes = figures.failures(history, chosen, drawn)
     focus = page.query("of") if page.query("of") in chosen else chosen[0]
     detail = figures.latency(history, focus, drawn)
-    filters = _filters(page)
+    filters, zone = _filters(page), zone_of(page)
     found = figures.log(history, chosen, filters.question(drawn))
     tones = dict(zip(chosen, TONES, strict=False))
     kept = {"span": named} if named else {"from": str(span.start_s), "to": str(span.end_s)}
@@ -142,17 +146,18 @@ def _values(
         "tones": tones,
         "most": COMPARED_MAX,
         "shares": shares,
-        "available": available,
+        "available": _available_rows(drawn, [available[key] for key in chosen]),
         "failed": failed,
         "probes": probes,
         "reason_tones": dict(zip(failed, ("red", *TONES[:3], *TONES[4:]), strict=False)),
         "focus": checks[focus],
-        "latencies": {
-            name: words
-            for name, words in LATENCIES.items()
-            if any(sketches[name].counts for sketches in detail.steps.values())
-        },
+        "latencies": {name: words for name, words in LATENCIES.items() if detail.bands[name]},
         "detail": detail,
+        "heat": [(at, _where(region), f"{ms:.1f}") for (region, at), ms in detail.heat.items()],
+        "moments": {
+            at: _TIME.format(plain_moment(at), local_time(at, zone))
+            for at in (*drawn.steps(), *(at for _, at in detail.heat))
+        },
         "waterfalls": [(one, figures.waterfall(one.medians)) for one in detail.regions],
         "filters": filters,
         "reasons": [str(reason) for reason in Reason],
@@ -165,6 +170,23 @@ def _values(
         "names": {entry.id: entry for entry in checks.values()},
         "chart_json": json.dumps(_chart_data(drawn, available, failed, detail, checks, tones)),
     }
+
+
+def _available_rows(
+    span: HealthSpan, columns: Sequence[Mapping[int, UptimeShare]]
+) -> list[tuple[int, list[str]]]:
+    """Texts: a thousand calls of a macro would take longer than the figures."""
+    return [
+        (
+            at,
+            [
+                "–" if (share := column.get(at)) is None else f"{share.percent or 0:.2f} %"
+                for column in columns
+            ],
+        )
+        for at in span.steps()
+        if any(at in column for column in columns)
+    ]
 
 
 def _without_empty(query: Mapping[str, str]) -> dict[str, str]:
@@ -301,12 +323,8 @@ def _series(
 
 
 def _band(name: str, detail: Latency, steps: Iterable[int]) -> dict[str, Any]:
-    found = [
-        sketches[name] if (sketches := detail.steps.get(at)) and sketches[name].counts else None
-        for at in steps
-    ]
-    middle = [sketch.quantile(50) if sketch else None for sketch in found]
-    upper = [sketch.quantile(95) if sketch else None for sketch in found]
+    found = [detail.bands[name].get(at, (None, None)) for at in steps]
+    middle, upper = [one[0] for one in found], [one[1] for one in found]
     return {**_series("Median", "band", "accent", middle), "upper": upper}
 
 

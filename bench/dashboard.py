@@ -123,7 +123,8 @@ def record(data: Path, rooms: int) -> None:
 class Browser:
     """One signed-in connection."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, pid: int) -> None:
+        self.pid = pid
         self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
         self._origin = f"http://127.0.0.1:{port}"
         self._cookie = ""
@@ -195,7 +196,7 @@ def serving(data: Path) -> Iterator[Browser]:
             port = int(found[1]) if found else port
             if line.startswith("ready"):
                 break
-        browser = Browser(port)
+        browser = Browser(port, process.pid)
         browser.sign_in()
         yield browser
     finally:

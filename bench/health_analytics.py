@@ -10,6 +10,7 @@ with an error when a median is above LIMIT_MS.
 """
 
 import argparse
+import os
 import random
 import sqlite3
 import statistics
@@ -164,6 +165,12 @@ def paths(checks: int, probe: int) -> list[str]:
     ]
 
 
+def cpu_ms(pid: int) -> float:
+    """Of the whole process, also of what it does beside the requests."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Measures."""
     parser = argparse.ArgumentParser()
@@ -177,14 +184,17 @@ def main() -> None:
         probe = record(data, asked.checks)
         print(f"health.db: {(data / 'health.db').stat().st_size >> 20} MB")
         with serving(data) as browser:
-            print(f"{'median':>7} {'worst':>7} {'first':>7}  status  page (milliseconds)")
+            print(
+                f"{'median':>7} {'worst':>7} {'first':>7} {'CPU':>7}  status  page (milliseconds)"
+            )
             for path in paths(asked.checks, probe):
                 status, _, first = browser.get(path)
+                before = cpu_ms(browser.pid)
                 took = [browser.get(path)[2] for _ in range(asked.times)]
+                cpu = (cpu_ms(browser.pid) - before) / asked.times
                 median = statistics.median(took)
-                print(
-                    f"{median:7.1f} {max(took):7.1f} {first:7.1f}  {status:6}  {path}", flush=True
-                )
+                figures = f"{median:7.1f} {max(took):7.1f} {first:7.1f} {cpu:7.1f}"
+                print(f"{figures}  {status:6}  {path}", flush=True)
                 if median > LIMIT_MS:
                     slow.append(path)
     sys.exit(f"slower than {LIMIT_MS:.0f} ms: {', '.join(slow)}" if slow else 0)

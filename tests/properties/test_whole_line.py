@@ -187,7 +187,8 @@ def test_a_room_with_one_data_center_exchanges_no_summary() -> None:
 def test_older_and_newer_peers_understand_each_other() -> None:
     whole = SyncDown(1, 2, 3, 4, 5, 6, 7, 8, True, 9, summary=RoomSummary(1, ()))
     fields = msgspec.msgpack.decode(msgspec.msgpack.encode(whole))
-    older = msgspec.msgpack.decode(msgspec.msgpack.encode(fields[:-1]), type=SyncDown)
+    before = fields[: SyncDown.__struct_fields__.index("summary")]
+    older = msgspec.msgpack.decode(msgspec.msgpack.encode(before), type=SyncDown)
     assert older == msgspec.structs.replace(whole, summary=None)
     newer = msgspec.msgpack.decode(msgspec.msgpack.encode([*fields, "more"]), type=SyncDown)
     assert newer == whole

@@ -72,7 +72,7 @@ def test_every_chart_has_something_to_show_and_a_label(at: DashboardBrowser, que
 
 def test_the_last_hour_of_the_live_page_is_labelled(at: DashboardBrowser) -> None:
     page = at.go(f"{at.room}/live")  # type: ignore[attr-defined]
-    for name in ("active", "minute", "waiting"):
+    for name in ("main", "minute"):
         expect(page.locator(f"#chart-{name}-title")).to_contain_text(LABEL)
 
 

@@ -4,6 +4,7 @@ one is on its way may have to wait for it).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -269,6 +270,33 @@ def takes_units_that_were_given_back_for_units_that_are_remembered(
         "greenroom.admission.coordinator.coordinator.remembered_units",
         lambda center, up, adopted, returned: adopted,
     )
+
+
+def lengthened() -> list[str]:
+    """Sessions of a lost ledger, which last twice as long a moment later."""
+    world = Installation(1)
+    world.lose_ledger("fra")
+    world.quiet(1)
+    (lost,) = (one.orphans for one in world.coordinator.data_centers.values() if one.orphans)
+    longer = replace(ROOM, session_duration=2 * ROOM.session_duration)
+    world.coordinator.configure(longer)
+    for ledger in world.ledgers.values():
+        ledger.configure(longer, world.now_ms)
+    rounds = (longer.session_ms + ROOM.renewal_age_ms) // 300
+    world.quiet(rounds - 1)
+    kept = world.coordinator.data_centers["fra"].orphans
+    world.quiet(2 * rounds)
+    assert world.coordinator.data_centers["fra"].orphans == 0
+    return [f"{lost - kept} of {lost} units are given to others"] * (kept < lost)
+
+
+def test_units_of_a_lost_ledger_wait_until_longer_sessions_are_over() -> None:
+    assert lengthened() == []
+
+
+@found_by(lengthened, BROKEN)
+def gives_lost_units_away_when_the_sessions_of_before_are_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_lengthen", lambda *_: None)
 
 
 @pytest.mark.needs("patching")

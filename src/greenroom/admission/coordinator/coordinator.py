@@ -57,9 +57,9 @@ class Coordinator(Allotment):
         )
         self.forecaster = Forecaster(room, now_ms)
         self.summaries = Summaries(now_ms)
+        self._life_ms = self._unknown_until_ms = 0
         self.configure(room)
         self.doubted_until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
-        self._unknown_until_ms = 0
         self.enlist(data_centers, now_ms)
         self.doubted.update(self.data_centers)
 
@@ -69,11 +69,22 @@ class Coordinator(Allotment):
         self.total = room.total_active_users
         self.per_minute = room.new_users_per_minute
         self._random, self._evenly = room.queueing_method == "random", room.pace_admissions
-        self._life_ms = room.session_ms + room.renewal_age_ms
+        before_ms, self._life_ms = self._life_ms, room.session_ms + room.renewal_age_ms
         for center in self.data_centers.values():
             center.life_ms = max(center.life_ms, self._life_ms)
+        if 0 < before_ms < self._life_ms:
+            self._lengthen(self._life_ms - before_ms)
         self.forecaster.configure(room)
         self._rank()
+
+    def _lengthen(self, longer_ms: int) -> None:
+        """Sessions last longer now, also those that their visitors have with them alone."""
+        for center in self.data_centers.values():
+            center.orphans_until_ms += longer_ms if center.orphans else 0
+        if not self._waited_for_doubted:
+            self.doubted_until_ms += longer_ms
+        self._unknown_until_ms += longer_ms
+        self.transfers.lengthen(longer_ms)
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
         """Units of removed data centers stay in use until all of their sessions must have ended."""

@@ -269,6 +269,13 @@ class SessionTransfers:
             center.orphans += lost
             center.orphans_until_ms = until_ms
 
+    def lengthen(self, longer_ms: int) -> None:
+        """What is remembered until a session must be over."""
+        self._whereabouts = {
+            ticket_id: (to, until_ms + longer_ms)
+            for ticket_id, (to, until_ms) in self._whereabouts.items()
+        }
+
     def _forget(self, now_ms: int) -> None:
         while self._whereabouts:
             ticket_id = next(iter(self._whereabouts))

@@ -142,7 +142,7 @@ def test_nothing_is_lost_over_kills_and_failing_receivers(greenroom, receivers: 
     mailed = [message["message-id"] for _, message in receivers.mailed]
     assert len(set(mailed)) == COUNT
     found = [
-        message.get_body(("plain",)).get_content().rpartition("policy: ")[2].strip()
+        message.get_body(("plain",)).get_content().rpartition("Policy: ")[2].strip()
         for _, message in receivers.mailed
     ]
     assert [name for name, _ in itertools.groupby(found)] == names

@@ -206,18 +206,28 @@ function place(text, url) {
   (panelBody.querySelector("[autofocus], .has-problem input, input:not([type=hidden]), textarea") ?? panelTitle).focus({ preventScroll: true });
 }
 
+const bar = root.querySelector(".live-bar");
+let asking = false;
+
+// Until the answer is here nothing else can be pressed: the page that it leads to would take it away.
+function wait(on) {
+  panel.setAttribute("aria-busy", String((asking = on)));
+  if (bar) bar.inert = on;
+}
+
 async function ask(url, sent) {
-  panel.setAttribute("aria-busy", "true");
+  wait(true);
   try {
     const answer = await fetch(url, sent);
-    if (answer.redirected) location.assign(answer.url);
-    else place(await answer.text(), url);
+    if (answer.redirected) return location.assign(answer.url);
+    place(await answer.text(), url);
+    wait(false);
   } catch {
     location.assign(url);
-  } finally {
-    panel.removeAttribute("aria-busy");
   }
 }
+
+window.addEventListener("pageshow", (event) => event.persisted && wait(false));
 
 function closePanel() {
   panel.hidden = true;
@@ -232,6 +242,7 @@ root.addEventListener("click", (event) => {
   const path = new URL(link.href).pathname;
   if (ACTION.test(path)) {
     event.preventDefault();
+    if (asking) return;
     if (!panel.contains(link)) opener = link;
     link.closest("details")?.removeAttribute("open");
     ask(link.href);
@@ -242,7 +253,7 @@ root.addEventListener("click", (event) => {
 });
 panel.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (panel.hasAttribute("aria-busy")) return;
+  if (asking) return;
   ask(panelBody.dataset.url, { method: "POST", body: new URLSearchParams(new FormData(event.target, event.submitter)) });
 });
 document.getElementById("live-panel-close").addEventListener("click", closePanel);

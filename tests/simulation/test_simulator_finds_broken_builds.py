@@ -17,7 +17,6 @@ from small_worlds import (
     STOPPED,
     campaign,
     given_up,
-    lost_together,
     on_the_way,
     removed_before,
     stepped,
@@ -26,7 +25,6 @@ from small_worlds import (
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
-from greenroom.admission.coordinator.forgotten import Forgotten
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
@@ -65,11 +63,6 @@ def names_a_gift_only_until_it_is_booked(patch: pytest.MonkeyPatch) -> None:
 @found_by(removed_before, BROKEN)
 def tells_no_ledger_what_the_coordinator_alone_knows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Coordinator, "_unknown_ms", lambda *_: 0)
-
-
-@found_by(lost_together, BROKEN)
-def trusts_a_ledger_that_has_just_begun(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Forgotten, "report", lambda self, *_: self)
 
 
 @broken_in(**LOST)

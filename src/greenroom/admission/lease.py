@@ -310,7 +310,7 @@ class Lease:
             down.data_centers,
         )
         # a coordinator without memory does not say so: what an earlier one said counts on
-        if down.unknown_ms:
+        if down.unknown_ms >= 0:
             self.unknown_until_ms = max(self.unknown_until_ms, now_ms + down.unknown_ms)
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms

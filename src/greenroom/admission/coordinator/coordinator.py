@@ -197,7 +197,9 @@ class Coordinator(Allotment):
         )  # fmt: skip
 
     def _unknown_ms(self, center: DataCenter, now_ms: int) -> int:
-        """For how long yet there may be something that no ledger can report."""
+        """For how long yet there may be something that no ledger can report; -1: not known yet."""
+        if self.doubted and not self._waited_for_doubted:
+            return -1
         if center.orphans:
             self._unknown_until_ms = max(self._unknown_until_ms, center.orphans_until_ms)
         forgotten_ms = self.forgotten.until_ms if self.forgotten.certain else 0
@@ -206,7 +208,12 @@ class Coordinator(Allotment):
     def _hear_of_forgotten(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         earlier = up.applied > 0 and not center.has_heard(up.applied)
         self.forgotten = self.forgotten.report(
-            up.remembers_ms, up.unknown_ms, self._life_ms + ORPHAN_SLACK_MS, earlier, now_ms
+            up.remembers_ms,
+            up.unknown_ms,
+            self._life_ms + ORPHAN_SLACK_MS,
+            up.applied > 0,
+            earlier,
+            now_ms,
         )
 
     # -- what a message says -----------------------------------------------------------------------

@@ -13,13 +13,21 @@ class Forgotten(NamedTuple):
     """There was an earlier coordinator."""
 
     def report(
-        self, remembers_ms: int, unknown_ms: int, life_ms: int, earlier: bool, now_ms: int
+        self,
+        remembers_ms: int,
+        unknown_ms: int,
+        life_ms: int,
+        answered: bool,
+        earlier: bool,
+        now_ms: int,
     ) -> "Forgotten":
-        """Of a data center of which nothing is stored. `earlier`: an earlier coordinator answered
-        it.
+        """Of a data center of which nothing is stored. `answered`: in the ledger's present epoch,
+        `earlier`: by an earlier coordinator.
         """
-        until_ms = now_ms + unknown_ms if unknown_ms else 0
-        if remembers_ms > 0:
+        until_ms = now_ms + unknown_ms if unknown_ms > 0 else 0
+        # what the ledger before it had admitted the coordinator knew that told it so
+        told = answered and unknown_ms >= 0
+        if remembers_ms > 0 and not told:
             until_ms = max(until_ms, now_ms - remembers_ms + life_ms)
         return Forgotten(
             max(self.until_ms, until_ms),

@@ -68,13 +68,17 @@ def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
         reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
         ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
         whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, now_ms), lease.fence_ms, False,
-        *((remembers_ms(ledger.empty_ms, now_ms), max(0, lease.unknown_until_ms - now_ms)) if whole else ()),
+        *((remembers_ms(ledger.empty_ms, now_ms), unknown_ms(lease, now_ms)) if whole else ()),
     )  # fmt: skip
 
 
 def remembers_ms(empty_ms: int, now_ms: int) -> int:
     age_ms = now_ms - empty_ms
     return max(1, age_ms) if empty_ms and age_ms < REMEMBERS_MS else 0
+
+
+def unknown_ms(lease: Lease, now_ms: int) -> int:
+    return max(0, lease.unknown_until_ms - now_ms) if lease.unknown_until_ms else -1
 
 
 def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:

@@ -53,7 +53,8 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # in a whole report: for how long this ledger has had a memory; 0: longer than anything lasts,
     # -1: it does not say
     remembers_ms: int = -1
-    unknown_ms: int = 0  # in a whole report: `SyncDown.unknown_ms`, of the newest answer
+    # in a whole report: what is left of `SyncDown.unknown_ms`; -1: it was not told
+    unknown_ms: int = -1
 
     def repeats(self, other: "SyncUp") -> bool:
         return not (
@@ -92,5 +93,6 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     )
     data_centers: int = 1  # on the list
     summary: RoomSummary | None = None  # of the other data centers, when it is newer
-    # for how long yet there may be sessions and admissions that no ledger can report
-    unknown_ms: int = 0
+    # for how long yet there may be sessions and admissions that no ledger can report; -1: the
+    # coordinator has not heard all of them yet
+    unknown_ms: int = -1

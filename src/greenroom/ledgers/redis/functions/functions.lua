@@ -137,10 +137,10 @@ local function report(keys, argv)
     ages(), state.applied, state.permits, state.waiting, seconds, state.arrivals_per_s, want, cells, state.joined, state.lost, state.strays, state.front_s, state.whole, state.disconnected_rate,
   })
   local moves = report_moves()
-  local age_ms, remembers_ms, unknown_ms = now - state.empty_ms, -1, 0
+  local age_ms, remembers_ms, unknown_ms = now - state.empty_ms, -1, -1
   if state.whole then
     remembers_ms = state.empty_ms > 0 and age_ms < REMEMBERS_MS and max(1, age_ms) or 0
-    unknown_ms = max(0, state.unknown_until_ms - now)
+    unknown_ms = state.unknown_until_ms > 0 and max(0, state.unknown_until_ms - now) or -1
   end
   if last then
     local epoch = state.epoch

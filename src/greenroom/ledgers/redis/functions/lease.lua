@@ -113,7 +113,7 @@ local function apply_lease(down)
   state.disconnected_rate, state.recall, state.queueing, state.horizon_ms = down.disconnected_rate, down.recall, down.queueing, down.horizon_ms or false
   state.pool, state.alone, state.gap_us = down.pool, down.alone, down.gap_us or 0
   state.contact_ms, state.fence_ms, state.data_centers = down.sent_ms, down.fence_ms or 0, down.data_centers or 1
-  if (down.unknown_ms or 0) > 0 then state.unknown_until_ms = max(state.unknown_until_ms, now + down.unknown_ms) end
+  if (down.unknown_ms or -1) >= 0 then state.unknown_until_ms = max(state.unknown_until_ms, now + down.unknown_ms) end
   local round_trip_ms = now - down.sent_ms
   if not state.answered_ms or round_trip_ms <= state.round_trip_ms then
     state.round_trip_ms, state.line_ahead_ms = round_trip_ms, down.time_ms - floor((down.sent_ms + now) / 2)

@@ -207,6 +207,7 @@ local function open_ledger(room, settings)
     if state.life ~= this_life() or state.serial < (written[room] or 0) then
       new_epoch()
       state.empty_ms = now -- what it admitted after this state was saved is not known
+      if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
     end
   else
     s = read_settings(given)

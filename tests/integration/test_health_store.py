@@ -250,12 +250,20 @@ def test_old_events_and_days_go_by_themselves(open_store, monkeypatch: pytest.Mo
 
 def test_one_leads_until_its_term_is_over(open_store) -> None:
     first, second = open_store(), open_store()
-    assert first.lead("a", 60_000)
-    assert not second.lead("b", 60_000)
-    assert first.lead("a", 60_000), "it prolongs its own"
-    assert first.lead("a", 0), "and gives it back"
-    assert second.lead("b", 60_000)
-    assert not first.lead("a", 60_000)
+    assert first.acquire("a", 60_000)
+    assert not second.acquire("b", 60_000)
+    assert first.acquire("a", 60_000), "it prolongs its own"
+    first.release("a")
+    assert second.acquire("b", 60_000)
+    first.release("a")
+    assert not first.acquire("a", 60_000)
+
+
+def test_a_term_that_would_end_after_any_that_begins_now_is_over(open_store) -> None:
+    """The clock of the database was set back, and the holder is gone."""
+    store = open_store()
+    assert store.acquire("a", 3_600_000)
+    assert store.acquire("b", 60_000)
 
 
 def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

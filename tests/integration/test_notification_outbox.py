@@ -61,7 +61,7 @@ def keys(store: StoreWithOutbox, now_ms: int) -> list[tuple[str, str, str]]:
 
 
 def sender(store: StoreWithOutbox, name: str = "me") -> str:
-    assert store.outbox.take(name, store.outbox.lease())
+    assert store.outbox.acquire(name)
     return name
 
 
@@ -117,21 +117,18 @@ def test_only_the_holder_of_the_lease_changes_anything(store: StoreWithOutbox) -
     having(store, policy())
     store.outbox.put([alert()], 0)
     (due,) = store.outbox.due(0)
-    seen = store.outbox.lease()
-    assert seen[0] == ""
-    assert store.outbox.take("first", seen)
-    assert not store.outbox.take("second", seen)
-    stale = store.outbox.lease()
-    assert store.outbox.beat("first")
-    assert not store.outbox.take("second", stale)
-    assert store.outbox.take("second", store.outbox.lease())
-    assert not store.outbox.beat("first")
+    assert store.outbox.acquire("first")
+    assert not store.outbox.acquire("second")
+    assert store.outbox.acquire("first")
+    store.outbox.release("second")
+    assert not store.outbox.acquire("second")
+    store.outbox.release("first")
+    assert store.outbox.acquire("second")
+    assert not store.outbox.acquire("first")
     assert not store.outbox.finish("first", due, 5)
     assert not store.outbox.postpone("first", due, 5, 10)
     assert keys(store, 5) == [("email:a@example.com", "one", "start")]
     assert store.outbox.finish("second", due, 5)
-    assert store.outbox.beat("second", last=True)
-    assert store.outbox.lease()[0] == ""
     assert store.outbox.history(0, None, 0, 5)[1] == 1
 
 

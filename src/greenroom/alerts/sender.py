@@ -1,7 +1,5 @@
-"""Delivers messages from the outbox, in one process at a time, each destination in order. The lease
-needs no shared clock: the sender increases a number at least once a second, and a process that sees
-the same number for STALE_S takes over. Steps are written only while the lease is held; what was
-delivered without being written is delivered again.
+"""Delivers messages from the outbox, in one process at a time, each destination in order. Steps are
+written only while the lease is held; what was delivered without being written is delivered again.
 """
 
 import asyncio
@@ -19,8 +17,7 @@ from greenroom.model.configuration import Configuration
 
 LOOK_S = 0.5
 
-BEAT_S = 1.0
-STALE_S = 3.0
+RENEW_S = 1.0
 
 IDLE_S = 2.0
 """So that alerts in a row do not each take the lease."""
@@ -54,10 +51,8 @@ class NotificationSender:
         self._wake = asyncio.Event()
         self._outage = StoreOutage("notifications_waiting", "notifications_resumed")
         self._mine = False
-        self._seen: tuple[str, int] = ("", -1)
-        self._seen_s = 0.0
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._beat_s = self._active_s = 0.0
+        self._renewed_s = self._active_s = 0.0
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
@@ -96,7 +91,10 @@ class NotificationSender:
         found = await asyncio.to_thread(self._outbox.due, self._now_ms())
         found = [due for due in found if due.destination not in busy]
         if found and not self._mine:
-            self._mine = await self._take(now_s)
+            self._mine = await asyncio.to_thread(self._outbox.acquire, self.holder)
+            if self._mine:
+                self._renewed_s = now_s
+                log.info("sender_lease_acquired")
         if self._mine:
             await self._keep(now_s, active=bool(found or self._busy))
         if self._mine and found:
@@ -107,26 +105,14 @@ class NotificationSender:
             self._forgot_s = now_s
             await asyncio.to_thread(self._outbox.forget, self._now_ms())
 
-    async def _take(self, now_s: float) -> bool:
-        seen = await asyncio.to_thread(self._outbox.lease)
-        if seen != self._seen:
-            self._seen, self._seen_s = seen, now_s
-        if seen[0] and now_s - self._seen_s < STALE_S:
-            return False  # its holder is alive, or may be
-        took = await asyncio.to_thread(self._outbox.take, self.holder, seen)
-        self._beat_s = now_s
-        if took:
-            log.info("sender_lease_acquired", instead_of=seen[0] or None)
-        return took
-
     async def _keep(self, now_s: float, *, active: bool) -> None:
         self._active_s = now_s if active else self._active_s
         if not active and now_s - self._active_s > IDLE_S:
-            await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
+            await asyncio.to_thread(self._outbox.release, self.holder)
             self._mine = False
-        elif now_s - self._beat_s > BEAT_S:
-            self._beat_s = now_s
-            if not await asyncio.to_thread(self._outbox.beat, self.holder):
+        elif now_s - self._renewed_s > RENEW_S:
+            self._renewed_s = now_s
+            if not await asyncio.to_thread(self._outbox.acquire, self.holder):
                 self._lose()
 
     async def _deliver(self, due: Due, known: Configuration) -> None:
@@ -202,6 +188,6 @@ class NotificationSender:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._mine:
             try:
-                await asyncio.to_thread(lambda: self._outbox.beat(self.holder, last=True))
+                await asyncio.to_thread(self._outbox.release, self.holder)
             except StorageFailed as error:
                 log.warning("sender_lease_not_released", reason=str(error))

@@ -27,6 +27,7 @@ from greenroom.alerts.rules.outbox import (
     Due,
 )
 from greenroom.configuration.store import SqlStore
+from greenroom.database.lease import SqlLease
 from greenroom.database.tables import (
     alerts,
     destination_state,
@@ -68,6 +69,9 @@ class StoreOutage:
 AT_ONCE = 64
 
 PROBLEM_MAX = 500
+
+TERM_MS = 3_000
+LEASE = SqlLease(sender, sender.c.beat)
 
 
 class SqlOutbox:
@@ -170,33 +174,21 @@ class SqlOutbox:
             ).one()
         return int(count), 0 if since_ms is None else max(0, now_ms - int(since_ms))
 
-    def lease(self) -> tuple[str, int]:
-        """The sender or empty, and a number that grows while it is alive."""
-        with self._transaction() as connection:
-            row = connection.execute(select(sender)).one()
-        return (row.holder if row.active else "", int(row.beat))
-
-    def take(self, holder: str, seen: tuple[str, int]) -> bool:
-        """Only if the lease still is what was seen."""
+    def acquire(self, holder: str) -> bool:
+        """Takes or renews the sender's lease. False while another process sends."""
         with self._transaction(writes=True) as connection:
-            changed = (
-                update(sender)
-                .where(sender.c.beat == seen[1])
-                .values(holder=holder, beat=seen[1] + 1, active=True)
-            )
-            return connection.execute(changed).rowcount == 1
+            return _acquire(connection, holder)
 
-    def beat(self, holder: str, *, last: bool = False) -> bool:
-        """False when another process sends now. `last`: gives the lease back."""
+    def release(self, holder: str) -> None:
         with self._transaction(writes=True) as connection:
-            return _beat(connection, holder, not last)
+            LEASE.release(connection, holder)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
         """False if another process sends now."""
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
         with self._transaction(writes=True) as connection:
-            if not _beat(connection, holder):
+            if not _acquire(connection, holder):
                 return False
             if connection.execute(delete(outbox).where(outbox.c.number == due.number)).rowcount:
                 connection.execute(insert(history).values(entry))
@@ -206,15 +198,15 @@ class SqlOutbox:
     def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool:
         """False when another process sends now."""
         with self._transaction(writes=True) as connection:
-            if not _beat(connection, holder):
+            if not _acquire(connection, holder):
                 return False
             again = (
                 update(outbox)
                 .where(outbox.c.number == due.number)
                 .values(retry_ms=retry_ms, attempts=due.attempts + 1)
             )
-            connection.execute(again)
-            _note(connection, due.destination, now_ms, delivered=False)
+            if connection.execute(again).rowcount:
+                _note(connection, due.destination, now_ms, delivered=False)
         return True
 
     def note(self, destination: str, now_ms: int, *, delivered: bool) -> None:
@@ -303,7 +295,8 @@ def keep(
     """On an open connection; returns the number of new alerts."""
     if not found:
         return 0
-    connection.execute(update(sender).values(beat=sender.c.beat))  # writers queue up here
+    # Writers queue up here. Older releases take a lease that is not `active`.
+    connection.execute(update(sender).values(active=True))
     policies = [entry.record for entry in configuration.alert_policies.values()]
     silences = [entry.record for entry in configuration.silences.values()]
     new = 0
@@ -411,13 +404,8 @@ def _incident(policy: AlertPolicy, alert: Alert) -> tuple[Any, ...]:
     )
 
 
-def _beat(connection: Connection, holder: str, active: bool = True) -> bool:
-    mine = (
-        update(sender)
-        .where(sender.c.holder == holder, sender.c.active)
-        .values(beat=sender.c.beat + 1, active=active)
-    )
-    return connection.execute(mine).rowcount == 1
+def _acquire(connection: Connection, holder: str) -> bool:
+    return LEASE.acquire(connection, holder, TERM_MS)
 
 
 def _note(connection: Connection, destination: str, now_ms: int, *, delivered: bool) -> None:

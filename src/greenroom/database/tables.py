@@ -143,7 +143,7 @@ sender = Table(
     Column("beat", BigInteger, nullable=False),
     Column("active", Boolean, nullable=False),
 )
-"""`beat` grows while the process lives, so no shared clock is needed."""
+"""The sender's lease ends at `beat`, in ms."""
 
 sessions = Table(
     "sessions",

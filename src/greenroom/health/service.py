@@ -165,7 +165,7 @@ class HealthService:
             await asyncio.sleep(LOOK_S)
         while True:
             try:
-                if await asyncio.to_thread(self._store.lead, self._holder, TERM_MS):
+                if await asyncio.to_thread(self._store.acquire, self._holder, TERM_MS):
                     await self._lead()
                 else:
                     self._seen = await asyncio.to_thread(self._store.load)
@@ -197,7 +197,7 @@ class HealthService:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             with contextlib.suppress(StorageFailed):
-                await asyncio.shield(asyncio.to_thread(self._store.lead, self._holder, 0))
+                await asyncio.shield(asyncio.to_thread(self._store.release, self._holder))
             self._seen = memory
         log.warning("health_lease_lost")
 
@@ -205,7 +205,7 @@ class HealthService:
         while True:
             await asyncio.sleep(RENEW_S)
             with contextlib.suppress(StorageFailed):
-                if not await asyncio.to_thread(self._store.lead, self._holder, TERM_MS):
+                if not await asyncio.to_thread(self._store.acquire, self._holder, TERM_MS):
                     return
 
     def _new_monitor(self) -> HealthMonitor:

@@ -39,6 +39,7 @@ from greenroom.database.engine import (
     transaction,
     upsert,
 )
+from greenroom.database.lease import SqlLease
 from greenroom.health import hour_store
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import (
@@ -160,12 +161,7 @@ lease = Table(
     Column("holder", Text, nullable=False),
     Column("until_ms", BigInteger, nullable=False),
 )
-
-_NOW_MS = {
-    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
-    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-}
-"""The database's clock: machines need not agree."""
+LEASE = SqlLease(lease, lease.c.until_ms)
 
 
 def default_url(data: Path) -> str:
@@ -330,24 +326,15 @@ class SqlHealthStore:
             for row in rows
         ]
 
-    def lead(self, holder: str, term_ms: int) -> bool:
+    def acquire(self, holder: str, term_ms: int) -> bool:
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
-            now_ms = int(
-                connection.execute(
-                    text(f"SELECT {_NOW_MS[self._engine.dialect.name]}")
-                ).scalar_one()
-            )
-            row = connection.execute(select(lease).where(lease.c.id == 1).with_for_update()).first()
-            if row and row.holder != holder and row.until_ms > now_ms:
-                return False
-            upsert(
-                connection,
-                lease,
-                [{"id": 1, "holder": holder, "until_ms": now_ms + term_ms}],
-                {"holder", "until_ms"},
-            )
-        return True
+            return LEASE.acquire(connection, holder, term_ms)
+
+    def release(self, holder: str) -> None:
+        self._prepare()
+        with transaction(self._engine, writes=True) as connection:
+            LEASE.release(connection, holder)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -437,6 +424,8 @@ def _make_tables(connection: Connection) -> None:
             )
     for index in _LATER_INDEXES:
         index.create(connection, checkfirst=True)
+    if connection.execute(select(lease.c.id)).first() is None:
+        connection.execute(insert(lease).values(id=1, holder="", until_ms=0))
     if older:
         newest = connection.execute(select(func.max(events.c.number))).scalar() or 0
         upsert(connection, rollup, [{"id": 1, "below": newest + 1}], {"below"})

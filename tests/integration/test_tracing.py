@@ -1,7 +1,8 @@
-"""Traces of a real greenroom, as a collector gets them over OTLP."""
+"""Traces and metrics of a real greenroom, as a collector gets them over OTLP."""
 
 import gzip
 import json
+import re
 import socket
 import threading
 import time
@@ -10,12 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.conftest import Running, StartGreenroom, eventually
 
-from greenroom.config.tracing import tracing_problems
+from greenroom.config.collector import collector_problems
 from greenroom.errors import Problem
-from greenroom.settings.process import Tracing
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 EXPORT_S = 10.0
@@ -27,6 +30,9 @@ trusted_proxies = [{proxies}]
 [tracing]
 endpoint = "{collector}"
 one_in = {one_in}
+[metrics]
+endpoint = "{collector}"
+every_seconds = 1
 [[rooms]]
 name = "main"
 host = "shop.example.com"
@@ -37,24 +43,32 @@ confirm_newcomers = false
 
 
 class Collector(BaseHTTPRequestHandler):
-    """Keeps the spans that were sent."""
+    """Keeps the spans and the last metrics that were sent."""
 
+    metrics: ClassVar[dict[str, Any]] = {}
     spans: ClassVar[list[Any]] = []
     resources: ClassVar[list[dict[str, str]]] = []
 
     def do_POST(self) -> None:
-        assert self.path == "/v1/traces"
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
+        if self.path == "/v1/metrics":
+            (group,) = ExportMetricsServiceRequest.FromString(body).resource_metrics
+            self.metrics.update((one.name, one) for one in group.scope_metrics[0].metrics)
+        else:
+            assert self.path == "/v1/traces"
+            self._keep(body)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _keep(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             told = {one.key: one.value.string_value for one in group.resource.attributes}
             self.resources.append(told)
             for scope in group.scope_spans:
                 self.spans.extend(scope.spans)
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -63,6 +77,7 @@ class Collector(BaseHTTPRequestHandler):
 @pytest.fixture
 def collector() -> Iterator[str]:
     Collector.spans.clear()
+    Collector.metrics.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -90,6 +105,32 @@ def started(
     )
 
 
+def exported_as_scraped(running: Running) -> None:
+    def told() -> bool:
+        documents = Collector.metrics.get("greenroom_room_document_seconds")
+        return bool(documents and documents.histogram.data_points[0].count)
+
+    eventually(told, "metrics with the visit are sent")
+    text = running.ask("/metrics").text
+    scraped = {
+        name: kind
+        for line in text.splitlines()
+        if line.startswith("# TYPE ") and re.search(rf"^{line.split()[2]}[ {{_]", text, re.M)
+        for _, _, name, kind in [line.split()]
+    }
+    sent = {name: one.WhichOneof("data") for name, one in Collector.metrics.items()}
+    kinds = {"counter": "sum", "gauge": "gauge", "histogram": "histogram"}
+    wanted = {name: kinds[kind] for name, kind in scraped.items() if "estimated" not in name}
+    assert wanted.items() <= sent.items()
+    (point,) = Collector.metrics["greenroom_room_document_seconds"].histogram.data_points
+    assert sum(point.bucket_counts) == point.count == 1
+    assert len(point.bucket_counts) == len(point.explicit_bounds) + 1
+    assert [one.value.string_value for one in point.attributes] == ["main"]
+    (ready,) = Collector.metrics["greenroom_ready"].gauge.data_points
+    assert ready.as_double == 1
+    assert Collector.metrics["greenroom_gateway_requests_total"].sum.is_monotonic
+
+
 def told_to(answer: Any, name: str) -> list[str]:
     """Values of a header as the origin got it."""
     return [value for key, value in json.loads(answer.text)["headers"] if key.lower() == name]
@@ -100,6 +141,7 @@ def test_a_visitor_inside_and_one_who_waits(greenroom, origin, collector) -> Non
     forged = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "a=b"}
     inside = running.visitor().get("/page?secret=1", headers=forged)
     assert running.visitor().get("/").waiting
+    exported_as_scraped(running)
     found = spans(running)
     served, waited = sorted(found["GET"], key=lambda span: span.start_time_unix_nano)
     asked, decided = found["origin"], found["decision"]
@@ -186,7 +228,7 @@ def test_it_is_switched_on_and_off_by_a_reload(greenroom, origin, collector) -> 
     ],
 )
 def test_an_address_that_is_none_is_named(endpoint: str) -> None:
-    (problem,) = tracing_problems(Tracing(endpoint=endpoint))
+    (problem,) = collector_problems("tracing.endpoint", endpoint)
     assert isinstance(problem, Problem)
     assert problem.pointer == "tracing.endpoint"
     assert repr(endpoint) in str(problem)

@@ -579,5 +579,9 @@ class Exposition(Collector):
                     family.add_metric(labels, value)
             yield family
 
+    def families(self) -> Iterable[Metric]:
+        """With those of the process."""
+        return self._registry.collect()
+
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -19,6 +19,7 @@ from greenroom.cli.explain import explain
 from greenroom.cli.keys import keys, pass_secret
 from greenroom.cli.open_until import open_until
 from greenroom.cli.probe import probe
+from greenroom.cli.ready import ready
 from greenroom.cli.rooms import rooms
 from greenroom.cli.serving_options import (
     PLACE,
@@ -423,7 +424,7 @@ def _stop(reason: str) -> NoReturn:
 
 
 COMMANDS: dict[str, dict[str, Any]] = {
-    "Start": {"serve": serve, "check": check, "demo": demo},
+    "Start": {"serve": serve, "check": check, "ready": ready, "demo": demo},
     "Beside a proxy, and on several machines": {
         "decide": decide_for_proxies,
         "open-until": open_until,

@@ -28,6 +28,7 @@ from greenroom.settings.process import (
     AnalyticsRetention,
     Health,
     Log,
+    MetricsExport,
     Tls,
     Tracing,
 )
@@ -112,6 +113,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
     tracing: Tracing = field(default_factory=Tracing)
+    metrics: MetricsExport = field(default_factory=MetricsExport)
     health: Health = field(default_factory=Health)
     pass_keys: PassKeys | None = None
     oidc: OidcSettings | None = None

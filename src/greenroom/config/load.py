@@ -28,6 +28,7 @@ from greenroom.config.addresses import (
     trusted_header_problems,
 )
 from greenroom.config.alert_entries import mail_notes, read_alerting, read_sending
+from greenroom.config.collector import collector_problems
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.documents import (
@@ -43,7 +44,6 @@ from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.page_files import read_text
 from greenroom.config.shared import read_shared
 from greenroom.config.toml_lines import KeyLines, step
-from greenroom.config.tracing import tracing_problems
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
@@ -78,7 +78,8 @@ TAKEN_AS_WRITTEN = (
 """Server keys that the configuration takes over unchanged."""
 
 CERTIFICATES = ("tls", "control_tls")
-WITH_DEFAULTS = ("analytics_retention", "limits", "log", "tracing", "health")
+COLLECTORS = ("tracing", "metrics")
+WITH_DEFAULTS = ("analytics_retention", "limits", "log", "tracing", "metrics", "health")
 """Sections that exist although the file has none."""
 
 
@@ -207,8 +208,9 @@ class _Reading:
             self.problems,
         )
         sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
-        if sections["tracing"]:
-            self.problems += tracing_problems(sections["tracing"])
+        for name in COLLECTORS:
+            if sections[name]:
+                self.problems += collector_problems(f"{name}.endpoint", sections[name].endpoint)
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
         known = server or Server()

@@ -289,6 +289,17 @@ class Tracing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsExport:
+    endpoint: str = spec(
+        "base URL of an OpenTelemetry collector that gets the metrics of /metrics over OTLP/HTTP;"
+        " empty: they are only there to be scraped. Needs the wheel with `[otel]`",
+        "",
+        high=2048,
+    )
+    every_seconds: int = spec("how often they are sent", 60, low=1, high=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     probe: bool = spec("probe from here; false: only agents probe (`greenroom probe`)", True)
     region: str = spec(
@@ -397,6 +408,7 @@ SECTIONS: dict[str, type] = {
     "limits": Limits,
     "log": Log,
     "tracing": Tracing,
+    "metrics": MetricsExport,
     "health": Health,
     "notifications": NotificationSettings,
     "outbound": Outbound,

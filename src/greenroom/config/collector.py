@@ -1,16 +1,14 @@
-"""Checks `[tracing]`."""
+"""Checks the address of an OpenTelemetry collector, of `[tracing]` and `[metrics]`."""
 
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from greenroom.errors import Problem
-from greenroom.settings.process import Tracing
 
 EXPORTER = "opentelemetry.exporter"
 
 
-def tracing_problems(tracing: Tracing) -> list[Problem]:
-    endpoint = tracing.endpoint
+def collector_problems(pointer: str, endpoint: str) -> list[Problem]:
     if not endpoint:
         return []
     try:
@@ -21,11 +19,11 @@ def tracing_problems(tracing: Tracing) -> list[Problem]:
     if not usable or parts.query or parts.fragment or "@" in parts.netloc:
         return [
             Problem(
-                "tracing.endpoint",
+                pointer,
                 "must be http:// or https:// with a host, without user, query and fragment, not"
                 f" {endpoint[:60]!r}",
             )
         ]
     if find_spec("opentelemetry") is None or find_spec(EXPORTER) is None:
-        return [Problem("tracing.endpoint", "needs greenroom's wheel with [otel]")]
+        return [Problem(pointer, "needs greenroom's wheel with [otel]")]
     return []

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import settings
 from machine_rights import RIGHTS, missing
 
+pytest_plugins = ["time_limits"]
+
 # Two workers share a small machine, so a slow example is not a failure; a failing one prints how to
 # repeat it.
 settings.register_profile("house", deadline=None, print_blob=True)

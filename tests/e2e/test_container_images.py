@@ -3,7 +3,7 @@ no registry is asked for the image of Python.
 
 Run by hand, as root, with the Debian packages buildah, crun and mmdebstrap; it takes some minutes:
 
-    ./test -m campaign -o faulthandler_timeout=3600 tests/e2e/test_container_images.py
+    ./test -m campaign tests/e2e/test_container_images.py
 """
 
 import os

@@ -40,6 +40,10 @@ LOOK = """async (rules) => (await axe.run(document, {runOnly: rules, resultTypes
 """Every rule is checked; telling of thousands of elements without faults would take most of the
 time.
 """
+TWO_FRAMES = """() => new Promise((done, failed) => {
+  setTimeout(() => failed(new Error("no frame in 30 s: " + document.visibilityState)), 30000);
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})"""
 PASSWORD = "correct horse battery"
 BROKEN_OFF = ("htmx:sendAbort", "htmx:afterRequest")
 """What htmx says of a request that leaving the page has broken off."""
@@ -106,7 +110,7 @@ def violations(page: Page, rules: list[str] = RULES) -> list[str]:
 def show_in(page: Page, theme: Literal["light", "dark"]) -> None:
     """Returns when the page has changed its colours: its scripts are told with the next frame."""
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(TWO_FRAMES)
 
 
 def violations_in_both_themes(page: Page) -> list[str]:

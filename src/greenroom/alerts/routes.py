@@ -19,9 +19,9 @@ from greenroom.alerts import (
 )
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
 from greenroom.alerts.view import NotificationView
-from greenroom.configuration.dependencies import WithConfig
-from greenroom.web.config_service import ChangeContext, ConfigService, opaque_id
-from greenroom.web.dependencies import Document, Editor, Paged
+from greenroom.configuration.dependencies import Edit, EditCall, Read, WithConfig
+from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
+from greenroom.web.dependencies import Document, Paged
 from greenroom.web.envelope import answered, answered_bare
 from greenroom.web.openapi import told
 from greenroom.web.routing import Depends, Query, Router
@@ -56,28 +56,23 @@ def list_eligible_destinations(view: WithView) -> Response:
 
 
 @router.get("/destinations/pagerduty", **told("[PagerdutyService]", may="read"))
-def list_pagerduty_services(config_service: WithConfig) -> Response:
+def list_pagerduty_services(read: Read) -> Response:
     """List the PagerDuty services."""
-    return answered(config_service.look(alert_destinations.services))
+    return read(alert_destinations.services)
 
 
 @router.post("/destinations/pagerduty", **told("Id", body="PagerdutyServiceCreate"))
-def create_pagerduty_service(
-    caller: Editor, config_service: WithConfig, document: Document
-) -> Response:
+def create_pagerduty_service(edit: Edit, document: Document) -> Response:
     """Add a PagerDuty service by its routing key, which is never shown again. Not one of
     Cloudflare's calls.
     """
-    return answered(
-        config_service.change(caller.author, alert_destinations.create_service(document))
-    )
+    return edit(alert_destinations.create_service(document))
 
 
 @router.delete("/destinations/pagerduty", **told("", change=True))
-def delete_pagerduty_services(caller: Editor, config_service: WithConfig) -> Response:
+def delete_pagerduty_services(edit: Edit) -> Response:
     """Delete all PagerDuty services."""
-    config_service.change(caller.author, alert_destinations.delete_services())
-    return answered_bare()
+    return edit.bare(alert_destinations.delete_services())
 
 
 @router.post("/destinations/pagerduty/connect", **told("Id", may="edit", change=True))
@@ -95,33 +90,24 @@ def link_pagerduty(token_id: str) -> Response:
 
 
 @router.delete("/destinations/pagerduty/{service_id}", **told("", change=True))
-def delete_pagerduty_service(
-    caller: Editor, config_service: WithConfig, service_id: str
-) -> Response:
+def delete_pagerduty_service(edit: Edit, service_id: str) -> Response:
     """Delete one PagerDuty service. Not one of Cloudflare's calls."""
-    config_service.change(caller.author, alert_destinations.delete_services(service_id))
-    return answered_bare()
+    return edit.bare(alert_destinations.delete_services(service_id))
 
 
 @router.get("/destinations/webhooks", **told("[Webhook]", may="read"))
-def list_webhooks(config_service: WithConfig, view: WithView) -> Response:
+def list_webhooks(read: Read, view: WithView) -> Response:
     """List the webhooks."""
     states = view.states()
-    return answered(
-        config_service.look(
-            lambda known: [
-                alert_destinations.show(entry, states) for entry in known.webhooks.values()
-            ]
-        )
+    return read(
+        lambda known: [alert_destinations.show(entry, states) for entry in known.webhooks.values()]
     )
 
 
 @router.post("/destinations/webhooks", outbound=True, **told("Id", body="WebhookCreate"))
-def create_webhook(
-    caller: Editor, config_service: WithConfig, view: WithView, document: Document
-) -> Response:
+def create_webhook(edit: Edit, view: WithView, document: Document) -> Response:
     """Create a webhook, after it has taken a test message."""
-    return _saved_webhook(caller.author, config_service, view, None, document)
+    return _saved_webhook(edit, view, None, document)
 
 
 @router.get("/destinations/webhooks/{webhook_id}", **told("Webhook", may="read"))
@@ -134,29 +120,24 @@ def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> 
 @router.put(
     "/destinations/webhooks/{webhook_id}", outbound=True, **told("Id", body="WebhookCreate")
 )
-def put_webhook(
-    caller: Editor, config_service: WithConfig, view: WithView, document: Document, webhook_id: str
-) -> Response:
+def put_webhook(edit: Edit, view: WithView, document: Document, webhook_id: str) -> Response:
     """Replace a webhook, after it has taken a test message where its URL or its secret changes."""
-    return _saved_webhook(caller.author, config_service, view, webhook_id, document)
+    return _saved_webhook(edit, view, webhook_id, document)
 
 
 def _saved_webhook(
-    author: str,
-    config_service: ConfigService,
-    view: NotificationView,
-    webhook_id: str | None,
-    document: object,
+    edit: EditCall, view: NotificationView, webhook_id: str | None, document: object
 ) -> Response:
-    result, problem = alert_destinations.keep(config_service, author, view, webhook_id, document)
+    result, problem = alert_destinations.keep(
+        edit.service, edit.caller.author, view, webhook_id, document
+    )
     return answered(result, messages=[f"webhook test failed: {problem}"] if problem else [])
 
 
 @router.delete("/destinations/webhooks/{webhook_id}", **told("", change=True))
-def delete_webhook(caller: Editor, config_service: WithConfig, webhook_id: str) -> Response:
+def delete_webhook(edit: Edit, webhook_id: str) -> Response:
     """Delete a webhook."""
-    config_service.change(caller.author, alert_destinations.delete(webhook_id))
-    return answered_bare()
+    return edit.bare(alert_destinations.delete(webhook_id))
 
 
 @router.get("/history", **told("[Dispatch]", info="Page", may="read"))
@@ -186,50 +167,41 @@ def list_history(
 
 
 @router.get("/policies", **told("[Policy]", may="read"))
-def list_policies(config_service: WithConfig) -> Response:
+def list_policies(read: Read) -> Response:
     """List the policies."""
-    return answered(
-        config_service.look(
-            lambda known: [alert_policies.show(entry) for entry in known.alert_policies.values()]
-        )
+    return read(
+        lambda known: [alert_policies.show(entry) for entry in known.alert_policies.values()]
     )
 
 
 @router.post("/policies", **told("Id", body="PolicyCreate"))
-def create_policy(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def create_policy(edit: Edit, document: Document) -> Response:
     """Create a policy."""
-    result = config_service.change(caller.author, alert_policies.create(document))
-    return answered(
-        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
-    )
+    return _saved_policy(edit, alert_policies.create(document), document)
 
 
 @router.get("/policies/{policy_id}", **told("Policy", may="read"))
-def get_policy(config_service: WithConfig, policy_id: str) -> Response:
+def get_policy(read: Read, policy_id: str) -> Response:
     """Get a policy."""
-    return answered(
-        config_service.look(
-            lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id))
-        )
-    )
+    return read(lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id)))
 
 
 @router.put("/policies/{policy_id}", **told("Id", body="PolicyEdit"))
-def put_policy(
-    caller: Editor, config_service: WithConfig, document: Document, policy_id: str
-) -> Response:
+def put_policy(edit: Edit, document: Document, policy_id: str) -> Response:
     """Change a policy; fields that are left out stay."""
-    result = config_service.change(caller.author, alert_policies.change(policy_id, document))
-    return answered(
-        result, messages=config_service.look(lambda known: alert_policies.warnings(known, document))
-    )
+    return _saved_policy(edit, alert_policies.change(policy_id, document), document)
+
+
+def _saved_policy(edit: EditCall, plan: ConfigChange, document: object) -> Response:
+    result = edit.service.change(edit.caller.author, plan)
+    warnings = edit.service.look(lambda known: alert_policies.warnings(known, document))
+    return answered(result, messages=warnings)
 
 
 @router.delete("/policies/{policy_id}", **told("", change=True))
-def delete_policy(caller: Editor, config_service: WithConfig, policy_id: str) -> Response:
+def delete_policy(edit: Edit, policy_id: str) -> Response:
     """Delete a policy."""
-    config_service.change(caller.author, alert_policies.delete(policy_id))
-    return answered_bare()
+    return edit.bare(alert_policies.delete(policy_id))
 
 
 @router.post("/policies/{policy_id}/test", **told("", may="edit", change=True))
@@ -243,34 +215,30 @@ def test_policy(config_service: WithConfig, view: WithView, policy_id: str) -> R
 
 
 @router.get("/silences", **told("[Silence]", may="read"))
-def list_silences(config_service: WithConfig) -> Response:
+def list_silences(read: Read) -> Response:
     """List the silences."""
-    return answered(config_service.look(silences.every))
+    return read(silences.every)
 
 
 @router.post("/silences", **told("", body="[SilenceCreate]"))
-def create_silences(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def create_silences(edit: Edit, document: Document) -> Response:
     """Create silences."""
-    config_service.change(caller.author, silences.put_all(document, change=False))
-    return answered_bare()
+    return edit.bare(silences.put_all(document, change=False))
 
 
 @router.put("/silences", **told("[Silence]", body="[SilenceCreate]"))
-def put_silences(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def put_silences(edit: Edit, document: Document) -> Response:
     """Change the silences whose ids are sent, and create those that are sent without one."""
-    return answered(config_service.change(caller.author, silences.put_all(document, change=True)))
+    return edit(silences.put_all(document, change=True))
 
 
 @router.get("/silences/{silence_id}", **told("Silence", may="read"))
-def get_silence(config_service: WithConfig, silence_id: str) -> Response:
+def get_silence(read: Read, silence_id: str) -> Response:
     """Get a silence."""
-    return answered(
-        config_service.look(lambda known: silences.show(silences.silence_of(known, silence_id)))
-    )
+    return read(lambda known: silences.show(silences.silence_of(known, silence_id)))
 
 
 @router.delete("/silences/{silence_id}", **told("", change=True))
-def delete_silence(caller: Editor, config_service: WithConfig, silence_id: str) -> Response:
+def delete_silence(edit: Edit, silence_id: str) -> Response:
     """Delete a silence."""
-    config_service.change(caller.author, silences.delete(silence_id))
-    return answered_bare()
+    return edit.bare(silences.delete(silence_id))

@@ -74,11 +74,10 @@ log = structlog.get_logger("greenroom.api")
 
 
 @router.get("", **told("[DataCenter]", may="read"))
-async def list_data_centers(request: Request, account_id: str) -> Response:
+async def list_data_centers(request: Request) -> Response:
     """List the data centers that share the rooms; ask the process that is the coordinator to see
     which are silent.
     """
-    del account_id  # there is one, and May has looked at it
     return answered(data_centers.listed(request.app.state.observed.state()))
 
 
@@ -87,13 +86,11 @@ async def give_up(
     caller: Editor,
     config_service: WithConfig,
     request: Request,
-    account_id: str,
     data_center: str,
 ) -> Response:
     """Give up a data center in which nothing runs any more: others get its units when its last
     session must have ended.
     """
-    del account_id
     known = request.app.state
     found = await data_centers.give_up(known.data_centers, known.observed.state(), data_center)
     log.warning("data_center_given_up", data_center=data_center, author=caller.author)

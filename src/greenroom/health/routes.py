@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.configuration.zones import zone_of
 from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
@@ -17,7 +17,6 @@ from greenroom.web.dependencies import (
     PAGE_MAX,
     PER_PAGE_MAX,
     Document,
-    Editor,
     Paged,
     page_info,
 )
@@ -97,67 +96,45 @@ def routes_of(tag: str, prefix: str) -> Router:
     ) -> Response:
         """List the health checks of a zone."""
         known = config_service.look(lambda known: known)
-        zone_of(known, zone_id)
-        shown, info = page.cut(known.health_checks.of(zone_id))
-        return answered([health_checks.show(entry, health) for entry in shown], info)
+        found = known.health_checks.of(zone_of(known, zone_id).id)
+        return page.answer(found, lambda entry: health_checks.show(entry, health))
 
     @router.post("", **told("HealthCheck", body="HealthCheckCreate"))
     def create_health_check(
-        caller: Editor,
-        config_service: WithConfig,
-        health: WithHealth,
-        document: Document,
-        zone_id: str,
+        edit: Edit, health: WithHealth, document: Document, zone_id: str
     ) -> Response:
         """Create a health check."""
-        return answered(
-            config_service.change(caller.author, health_checks.create(zone_id, document, health))
-        )
+        return edit(health_checks.create(zone_id, document, health))
 
     @router.get("/{healthcheck_id}", **told("HealthCheck", may="read"))
     def get_health_check(
-        config_service: WithConfig, health: WithHealth, zone_id: str, healthcheck_id: str
+        read: Read, health: WithHealth, zone_id: str, healthcheck_id: str
     ) -> Response:
         """Get a health check with its state."""
-        entry = config_service.look(
-            lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+        return read(
+            lambda known: health_checks.show(
+                health_checks.check_of(known, zone_id, healthcheck_id), health
+            )
         )
-        return answered(health_checks.show(entry, health))
 
     @router.put("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckCreate"))
     def put_health_check(
-        caller: Editor,
-        config_service: WithConfig,
-        health: WithHealth,
-        document: Document,
-        zone_id: str,
-        healthcheck_id: str,
+        edit: Edit, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
     ) -> Response:
         """Replace a health check."""
-        change = health_checks.change(zone_id, healthcheck_id, document, True, health)
-        return answered(config_service.change(caller.author, change))
+        return edit(health_checks.change(zone_id, healthcheck_id, document, True, health))
 
     @router.patch("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckEdit"))
     def edit_health_check(
-        caller: Editor,
-        config_service: WithConfig,
-        health: WithHealth,
-        document: Document,
-        zone_id: str,
-        healthcheck_id: str,
+        edit: Edit, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
     ) -> Response:
         """Change some fields of a health check."""
-        change = health_checks.change(zone_id, healthcheck_id, document, False, health)
-        return answered(config_service.change(caller.author, change))
+        return edit(health_checks.change(zone_id, healthcheck_id, document, False, health))
 
     @router.delete("/{healthcheck_id}", **told("Id", change=True))
-    def delete_health_check(
-        caller: Editor, config_service: WithConfig, zone_id: str, healthcheck_id: str
-    ) -> Response:
+    def delete_health_check(edit: Edit, zone_id: str, healthcheck_id: str) -> Response:
         """Delete a health check; an incident that is open ends with it."""
-        return answered(
-            config_service.change(caller.author, health_checks.delete(zone_id, healthcheck_id))
-        )
+        return edit(health_checks.delete(zone_id, healthcheck_id))
 
     return router
 
@@ -233,23 +210,18 @@ agents = Router(tags=["probe agents"], prefix="/accounts/{account_id}/probe_agen
 
 
 @agents.get("", **told("[Agent]", may="read"))
-async def list_agents(health: RunningHealth, account_id: str) -> Response:
+async def list_agents(health: RunningHealth) -> Response:
     """List the probe agents that have joined."""
-    del account_id  # there is one, and May has looked at it
     return answered(probe_agents.listed(health))
 
 
 @agents.put("/{agent_name}", **told("AgentOrders", body="AgentReport", may="probe"))
-async def report(
-    health: RunningHealth, document: Document, account_id: str, agent_name: str
-) -> Response:
+async def report(health: RunningHealth, document: Document, agent_name: str) -> Response:
     """Report results as an agent, and get the checks to probe. `greenroom probe` does this."""
-    del account_id
     return answered(probe_agents.report(health, agent_name, document))
 
 
 @agents.delete("/{agent_name}", **told("Id", may="probe", change=True))
-async def remove_agent(health: RunningHealth, account_id: str, agent_name: str) -> Response:
+async def remove_agent(health: RunningHealth, agent_name: str) -> Response:
     """Remove an agent that ends or will not come back, so that its region does not wait for it."""
-    del account_id
     return answered(probe_agents.leave(health, agent_name))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, RoomPath, WithConfig
 from greenroom.configuration.rooms import room_of
 from greenroom.errors import Problem
 from greenroom.model.change import AuditEntry, Put
@@ -22,7 +22,7 @@ from greenroom.web.config_service import (
     PlannedChange,
     refuse_read_only,
 )
-from greenroom.web.dependencies import Document, Editor
+from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
 from greenroom.web.refusals import ApiFault, Code, Refused, refuse_if, within
@@ -146,25 +146,15 @@ router = Router(tags=["offers"], prefix="/zones/{zone_id}/waiting_rooms/{waiting
 
 
 @router.get("", **told("[Offer]", may="read"))
-def list_offers(config_service: WithConfig, zone_id: str, waiting_room_id: str) -> Response:
+def list_offers(read: Read, room: RoomPath) -> Response:
     """List the offers of a waiting room."""
-    return answered(
-        config_service.look(lambda known: show(offers_of(known, zone_id, waiting_room_id)))
-    )
+    return read(lambda known: show(offers_of(known, *room)))
 
 
 @router.put("", **told("[Offer]", body="[OfferCreate]"))
-def put_offers(
-    caller: Editor,
-    config_service: WithConfig,
-    document: Document,
-    zone_id: str,
-    waiting_room_id: str,
-) -> Response:
+def put_offers(edit: Edit, document: Document, room: RoomPath) -> Response:
     """Replace the offers of a waiting room: names, prices and what is left. Its page shows them."""
-    return answered(
-        config_service.change(caller.author, replace_all(zone_id, waiting_room_id, document))
-    )
+    return edit(replace_all(*room, document))
 
 
 @router.get("/log", **told("[OfferLogEntry]", may="read"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Protocol
 from starlette.requests import Request
 from starlette.responses import Response
 
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.model.alert import INCIDENTS_KEPT_MS, Incident
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -24,8 +24,7 @@ from greenroom.web.config_service import (
     PlannedChange,
     entry_of,
 )
-from greenroom.web.dependencies import Document, Editor, Paged
-from greenroom.web.envelope import answered
+from greenroom.web.dependencies import Document, Paged
 from greenroom.web.openapi import told
 from greenroom.web.refusals import ApiFault, Code, refuse_if
 from greenroom.web.routing import Depends, Router
@@ -148,40 +147,36 @@ def list_incidents(
 ) -> Response:
     """List the incidents of the last 90 days, newest first."""
     found = view.incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))
-    shown, info = page.cut(found)
-    return answered([show_incident(incident) for incident in shown], info)
+    return page.answer(found, show_incident)
 
 
 @router.get("/incident_notes", **told("[IncidentNote]", info="Page", may="read"))
 def list_notes(config_service: WithConfig, page: Paged) -> Response:
     """List the notes of the status page."""
-    shown, info = page.cut(config_service.look(lambda known: list(known.incident_notes.values())))
-    return answered([show(entry) for entry in shown], info)
+    return page.answer(config_service.look(lambda known: list(known.incident_notes.values())), show)
 
 
 @router.post("/incident_notes", **told("IncidentNote", body="IncidentNoteCreate"))
-def create_note(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def create_note(edit: Edit, document: Document) -> Response:
     """Create a note; it is public on every status page that shows its incident, or on all of them
     without one.
     """
-    return answered(config_service.change(caller.author, create(document)))
+    return edit(create(document))
 
 
 @router.get("/incident_notes/{note_id}", **told("IncidentNote", may="read"))
-def get_note(config_service: WithConfig, note_id: str) -> Response:
+def get_note(read: Read, note_id: str) -> Response:
     """Get a note."""
-    return answered(config_service.look(lambda known: show(note_of(known, note_id))))
+    return read(lambda known: show(note_of(known, note_id)))
 
 
 @router.patch("/incident_notes/{note_id}", **told("IncidentNote", body="IncidentNoteEdit"))
-def edit_note(
-    caller: Editor, config_service: WithConfig, document: Document, note_id: str
-) -> Response:
+def edit_note(edit: Edit, document: Document, note_id: str) -> Response:
     """Change some fields of a note."""
-    return answered(config_service.change(caller.author, change(note_id, document)))
+    return edit(change(note_id, document))
 
 
 @router.delete("/incident_notes/{note_id}", **told("Id", change=True))
-def delete_note(caller: Editor, config_service: WithConfig, note_id: str) -> Response:
+def delete_note(edit: Edit, note_id: str) -> Response:
     """Delete a note."""
-    return answered(config_service.change(caller.author, delete(note_id)))
+    return edit(delete(note_id))

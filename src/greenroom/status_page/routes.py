@@ -2,10 +2,9 @@
 
 from starlette.responses import Response
 
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.status_page import pages as status_pages
-from greenroom.web.dependencies import Document, Editor, Paged
-from greenroom.web.envelope import answered
+from greenroom.web.dependencies import Document, Paged
 from greenroom.web.openapi import told
 from greenroom.web.routing import Router
 
@@ -15,33 +14,30 @@ router = Router(tags=["status page"], prefix="/accounts/{account_id}")
 @router.get("/status_pages", **told("[StatusPage]", info="Page", may="read"))
 def list_pages(config_service: WithConfig, page: Paged) -> Response:
     """List the status pages, those of the configuration file too."""
-    shown, info = page.cut(config_service.look(lambda known: list(known.status_pages.values())))
-    return answered([status_pages.show(entry) for entry in shown], info)
-
-
-@router.post("/status_pages", **told("StatusPage", body="StatusPageCreate"))
-def create_page(caller: Editor, config_service: WithConfig, document: Document) -> Response:
-    """Create a status page; it is public on `status_listen` of every process that has one."""
-    return answered(config_service.change(caller.author, status_pages.create(document)))
-
-
-@router.get("/status_pages/{page_id}", **told("StatusPage", may="read"))
-def get_page(config_service: WithConfig, page_id: str) -> Response:
-    """Get a status page."""
-    return answered(
-        config_service.look(lambda known: status_pages.show(status_pages.page_of(known, page_id)))
+    return page.answer(
+        config_service.look(lambda known: list(known.status_pages.values())), status_pages.show
     )
 
 
+@router.post("/status_pages", **told("StatusPage", body="StatusPageCreate"))
+def create_page(edit: Edit, document: Document) -> Response:
+    """Create a status page; it is public on `status_listen` of every process that has one."""
+    return edit(status_pages.create(document))
+
+
+@router.get("/status_pages/{page_id}", **told("StatusPage", may="read"))
+def get_page(read: Read, page_id: str) -> Response:
+    """Get a status page."""
+    return read(lambda known: status_pages.show(status_pages.page_of(known, page_id)))
+
+
 @router.patch("/status_pages/{page_id}", **told("StatusPage", body="StatusPageEdit"))
-def edit_page(
-    caller: Editor, config_service: WithConfig, document: Document, page_id: str
-) -> Response:
+def edit_page(edit: Edit, document: Document, page_id: str) -> Response:
     """Change some fields of a status page."""
-    return answered(config_service.change(caller.author, status_pages.change(page_id, document)))
+    return edit(status_pages.change(page_id, document))
 
 
 @router.delete("/status_pages/{page_id}", **told("Id", change=True))
-def delete_page(caller: Editor, config_service: WithConfig, page_id: str) -> Response:
+def delete_page(edit: Edit, page_id: str) -> Response:
     """Delete a status page."""
-    return answered(config_service.change(caller.author, status_pages.delete(page_id)))
+    return edit(status_pages.delete(page_id))

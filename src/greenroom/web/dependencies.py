@@ -1,14 +1,15 @@
 """Dependencies of API calls: the caller, the JSON body, and pagination."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from greenroom.model.zone import ACCOUNT_ID
 from greenroom.web.authenticator import Authenticator, Caller, Credentials
-from greenroom.web.envelope import CALLER
+from greenroom.web.envelope import CALLER, answered
 from greenroom.web.refusals import ApiFault, Code, Refused, not_found
 from greenroom.web.routing import (
     ApiRoute,
@@ -174,6 +175,10 @@ class PageQuery:
         begin = (self.page - 1) * self.per_page
         shown = everything[begin : begin + self.per_page]
         return shown, self.info(len(shown), len(everything))
+
+    def answer(self, everything: Sequence[T], show: Callable[[T], Any]) -> Response:
+        shown, info = self.cut(everything)
+        return answered([show(each) for each in shown], info)
 
     def info(self, count: int, total: int) -> dict[str, int]:
         return page_info(self.page, self.per_page, count, total)

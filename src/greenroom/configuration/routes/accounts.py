@@ -16,14 +16,13 @@ router = Router(tags=["accounts"])
 def list_accounts(caller: FilteredReader, page: Paged) -> Response:
     """List accounts: there is one in each installation."""
     del caller
-    shown, info = page.cut([zones.show_account()])
-    return answered(shown, info)
+    return page.answer([zones.show_account()], lambda shown: shown)
 
 
 @router.get("/accounts/{account_id}", **told("Account"))
-def get_account(caller: FilteredReader, account_id: str) -> Response:
+def get_account(caller: FilteredReader) -> Response:
     """Get the account."""
-    del caller, account_id  # there is one, and May has looked at it
+    del caller  # there is one account, and May has looked at it
     return answered(zones.show_account())
 
 

@@ -13,8 +13,7 @@ router = Router(tags=["audit log"])
 
 
 @router.get("/accounts/{account_id}/audit_logs", **told("[AuditEntry]", may="read", info="Batch"))
-def list_entries(config_service: WithConfig, page: Paged, account_id: str) -> Response:
+def list_entries(config_service: WithConfig, page: Paged) -> Response:
     """List changes, newest first."""
-    del account_id  # there is one, and May has looked at it
     shown = audit.page(config_service.store, (page.page - 1) * page.per_page, page.per_page)
     return answered(shown, {"page": page.page, "per_page": page.per_page, "count": len(shown)})

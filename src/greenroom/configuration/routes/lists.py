@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.configuration import list_items, lists
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.configuration.list_items import PER_PAGE_MAX, Catalogue, Operations
-from greenroom.web.dependencies import Document, Editor, JsonItems, NamedItems
+from greenroom.web.dependencies import Document, JsonItems, NamedItems
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
 from greenroom.web.routing import Depends, Query, Router
@@ -31,19 +31,15 @@ router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
 
 
 @router.get("", **told("[List]", may="read"))
-def list_lists(config_service: WithConfig) -> Response:
+def list_lists(read: Read) -> Response:
     """List all lists."""
-    return answered(
-        config_service.look(
-            lambda known: [lists.show(known, entry) for entry in known.lists.values()]
-        )
-    )
+    return read(lambda known: [lists.show(known, entry) for entry in known.lists.values()])
 
 
 @router.post("", **told("List", body="ListCreate"))
-def create_list(caller: Editor, config_service: WithConfig, document: Document) -> Response:
+def create_list(edit: Edit, document: Document) -> Response:
     """Create a list."""
-    return answered(config_service.change(caller.author, lists.create(document)))
+    return edit(lists.create(document))
 
 
 @router.get("/bulk_operations/{operation_id}", **told("Operation", may="read"))
@@ -53,25 +49,21 @@ def get_operation(done: WithOperations, operation_id: str) -> Response:
 
 
 @router.get("/{list_id}", **told("List", may="read"))
-def get_list(config_service: WithConfig, list_id: str) -> Response:
+def get_list(read: Read, list_id: str) -> Response:
     """Get a list."""
-    return answered(
-        config_service.look(lambda known: lists.show(known, lists.list_of(known, list_id)))
-    )
+    return read(lambda known: lists.show(known, lists.list_of(known, list_id)))
 
 
 @router.put("/{list_id}", **told("List", body="ListEdit"))
-def put_list(
-    caller: Editor, config_service: WithConfig, document: Document, list_id: str
-) -> Response:
+def put_list(edit: Edit, document: Document, list_id: str) -> Response:
     """Update the description of a list."""
-    return answered(config_service.change(caller.author, lists.edit(list_id, document)))
+    return edit(lists.edit(list_id, document))
 
 
 @router.delete("/{list_id}", **told("Id", change=True))
-def delete_list(caller: Editor, config_service: WithConfig, list_id: str) -> Response:
+def delete_list(edit: Edit, list_id: str) -> Response:
     """Delete a list that no rule refers to."""
-    return answered(config_service.change(caller.author, lists.delete(list_id)))
+    return edit(lists.delete(list_id))
 
 
 @router.get("/{list_id}/items", **told("[ListItem]", info="Cursor", may="read"))
@@ -108,38 +100,24 @@ def get_items(
 
 
 @router.post("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def add_items(
-    caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str
-) -> Response:
+def add_items(edit: Edit, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Add items to a list."""
-    return answered(
-        config_service.change(caller.author, list_items.add(list_id, items, done, whole=False))
-    )
+    return edit(list_items.add(list_id, items, done, whole=False))
 
 
 @router.put("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
-def put_items(
-    caller: Editor, config_service: WithConfig, done: WithOperations, items: JsonItems, list_id: str
-) -> Response:
+def put_items(edit: Edit, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Replace the items of a list."""
-    return answered(
-        config_service.change(caller.author, list_items.add(list_id, items, done, whole=True))
-    )
+    return edit(list_items.add(list_id, items, done, whole=True))
 
 
 @router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion", bodiless=True))
-def delete_items(
-    caller: Editor,
-    config_service: WithConfig,
-    done: WithOperations,
-    items: NamedItems,
-    list_id: str,
-) -> Response:
+def delete_items(edit: Edit, done: WithOperations, items: NamedItems, list_id: str) -> Response:
     """Delete items of a list."""
-    return answered(config_service.change(caller.author, list_items.remove(list_id, items, done)))
+    return edit(list_items.remove(list_id, items, done))
 
 
 @router.get("/{list_id}/items/{item_id}", **told("ListItem", may="read"))
-def get_item(config_service: WithConfig, list_id: str, item_id: str) -> Response:
+def get_item(read: Read, list_id: str, item_id: str) -> Response:
     """Get one item."""
-    return answered(config_service.look(lambda known: list_items.item_of(known, list_id, item_id)))
+    return read(lambda known: list_items.item_of(known, list_id, item_id))

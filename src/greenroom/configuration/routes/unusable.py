@@ -3,9 +3,7 @@
 from starlette.responses import Response
 
 from greenroom.configuration import unusable
-from greenroom.configuration.dependencies import WithConfig
-from greenroom.web.dependencies import Editor
-from greenroom.web.envelope import answered
+from greenroom.configuration.dependencies import Edit, Read
 from greenroom.web.openapi import told
 from greenroom.web.routing import Router
 
@@ -15,16 +13,12 @@ ALL = "/accounts/{account_id}/unusable_records"
 
 
 @router.get(ALL, **told("[Unusable]", may="read"))
-def list_unusable(config_service: WithConfig, account_id: str) -> Response:
+def list_unusable(read: Read) -> Response:
     """List stored records that cannot be used."""
-    del account_id  # there is one, and May has looked at it
-    return answered(config_service.look(unusable.listing))
+    return read(unusable.listing)
 
 
 @router.delete(ALL + "/{kind}/{record_id}", **told("Id", change=True))
-def delete_unusable(
-    config_service: WithConfig, caller: Editor, account_id: str, kind: str, record_id: str
-) -> Response:
+def delete_unusable(edit: Edit, kind: str, record_id: str) -> Response:
     """Delete a stored record that cannot be used, and everything that belongs to it."""
-    del account_id
-    return answered(config_service.change(caller.author, unusable.remove(kind, record_id)))
+    return edit(unusable.remove(kind, record_id))

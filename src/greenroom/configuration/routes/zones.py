@@ -6,11 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from greenroom.configuration import zones
-from greenroom.configuration.dependencies import WithConfig
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.configuration.zones import ACCOUNT_NAME, OriginProblems, ZoneFilter
 from greenroom.model.zone import ACCOUNT_ID
-from greenroom.web.dependencies import Document, Editor, FilteredReader, Paged
-from greenroom.web.envelope import answered
+from greenroom.web.dependencies import Document, FilteredReader, Paged
 from greenroom.web.openapi import told
 from greenroom.web.routing import Query, Router
 
@@ -65,63 +64,46 @@ def list_zones(  # the published filters, each one a query parameter
     found = config_service.look(
         lambda known: zones.selected(known, filters, match == "all", direction == "desc")
     )
-    shown, info = page.cut([entry for entry in found if caller.sees(entry.id)])
-    return answered([zones.show(entry) for entry in shown], info)
+    return page.answer([entry for entry in found if caller.sees(entry.id)], zones.show)
 
 
 @router.post("/zones", **told("Zone", body="ZoneCreate"))
-def create_zone(
-    caller: Editor, config_service: WithConfig, document: Document, request: Request
-) -> Response:
+def create_zone(edit: Edit, document: Document, request: Request) -> Response:
     """Create a zone."""
-    return answered(config_service.change(caller.author, zones.create(document, _origins(request))))
+    return edit(zones.create(document, _origins(request)))
 
 
 @router.get("/zones/{zone_id}", **told("Zone", may="read"))
-def get_zone(config_service: WithConfig, zone_id: str) -> Response:
+def get_zone(read: Read, zone_id: str) -> Response:
     """Get a zone."""
-    return answered(config_service.look(lambda known: zones.show(zones.zone_of(known, zone_id))))
+    return read(lambda known: zones.show(zones.zone_of(known, zone_id)))
 
 
 @router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
-def edit_zone(
-    caller: Editor, config_service: WithConfig, document: Document, request: Request, zone_id: str
-) -> Response:
+def edit_zone(edit: Edit, document: Document, request: Request, zone_id: str) -> Response:
     """Update fields of a zone."""
-    return answered(
-        config_service.change(caller.author, zones.edit(zone_id, document, _origins(request)))
-    )
+    return edit(zones.edit(zone_id, document, _origins(request)))
 
 
 @router.delete("/zones/{zone_id}", **told("Id", change=True))
-def delete_zone(caller: Editor, config_service: WithConfig, zone_id: str) -> Response:
+def delete_zone(edit: Edit, zone_id: str) -> Response:
     """Delete a zone and its rooms."""
-    return answered(config_service.change(caller.author, zones.delete(zone_id)))
+    return edit(zones.delete(zone_id))
 
 
 @router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
-def get_settings(config_service: WithConfig, zone_id: str) -> Response:
+def get_settings(read: Read, zone_id: str) -> Response:
     """Get the settings of a zone."""
-    return answered(
-        config_service.look(lambda known: zones.settings(zones.zone_of(known, zone_id)))
-    )
+    return read(lambda known: zones.settings(zones.zone_of(known, zone_id)))
 
 
 @router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
-def put_settings(
-    caller: Editor, config_service: WithConfig, document: Document, zone_id: str
-) -> Response:
+def put_settings(edit: Edit, document: Document, zone_id: str) -> Response:
     """Replace the settings of a zone."""
-    return answered(
-        config_service.change(caller.author, zones.change_settings(zone_id, document, whole=True))
-    )
+    return edit(zones.change_settings(zone_id, document, whole=True))
 
 
 @router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
-def edit_settings(
-    caller: Editor, config_service: WithConfig, document: Document, zone_id: str
-) -> Response:
+def edit_settings(edit: Edit, document: Document, zone_id: str) -> Response:
     """Update settings of a zone."""
-    return answered(
-        config_service.change(caller.author, zones.change_settings(zone_id, document, whole=False))
-    )
+    return edit(zones.change_settings(zone_id, document, whole=False))

@@ -257,6 +257,11 @@ def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.visit", visit)
 
 
+@broken(374)
+def lets_an_older_session_here_replace_that_of_the_ticket(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("greenroom.simulator.lease_model.is_outlived", lambda *_: False)
+
+
 @broken(0)
 def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Fifo, "turn", lambda self, *_: True)

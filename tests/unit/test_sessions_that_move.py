@@ -2,13 +2,16 @@
 and whose unit it is.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+import pytest
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
 from greenroom.admission.coordinator.memory import center_row, recalled, room_row
+from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.admission.transfers.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -265,6 +268,91 @@ def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() ->
         two.sync(rome)
         two.sync(two.paris)
     two.goes_on_in(rome, 8)
+
+
+def known(two: Two) -> Coordinator:
+    """The next coordinator, which has what the lost one stored."""
+    old = two.coordinator
+    rows = {
+        name: center_row(center, old.transfers.on_the_way(name))
+        for name, center in old.data_centers.items()
+    }
+    return recalled(two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True)
+
+
+def unknown(two: Two) -> Coordinator:
+    """The next coordinator, without a memory."""
+    return Coordinator(list(two.coordinator.data_centers), two.room, two.now_ms)
+
+
+def settle(two: Two, *ledgers: Ledger) -> None:
+    for _ in range(4):
+        two.now_ms += 500
+        for ledger in ledgers:
+            two.sync(ledger)
+
+
+def is_found(successor: Callable[[Two], Coordinator], where: str) -> bool:
+    """The ticket still names Paris, which gave the session to Oslo; the coordinator that booked the
+    gift is lost.
+    """
+    two = Two()
+    two.coordinator.enlist(["paris", "oslo", "rome"], two.now_ms)
+    rome = Ledger(two.room, "rome", 1, two.now_ms)
+    place, ledgers = rome if where == "rome" else two.paris, (rome, two.paris, two.oslo)
+    settle(two, *ledgers)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    settle(two, *ledgers)
+    assert ONE in two.oslo.sessions.inside
+    two.coordinator = successor(two)
+    settle(two, *ledgers)
+    served = []
+    for _ in range(7):
+        served.append(two.reach(place).standing)
+        settle(two, *ledgers)
+    assert problems(two.coordinator, list(ledgers)) == []
+    follows = ONE in place.sessions.inside and ONE not in two.oslo.sessions.inside
+    return follows and set(served) == {Standing.ACTIVE}
+
+
+@pytest.mark.parametrize("successor", [known, unknown])
+@pytest.mark.parametrize("where", ["paris", "rome"])
+def test_a_session_is_found_whose_gift_the_lost_coordinator_booked(
+    successor: Callable[[Two], Coordinator], where: str
+) -> None:
+    assert is_found(successor, where)
+
+
+@pytest.mark.needs("patching")
+@pytest.mark.parametrize("where", ["paris", "rome"])
+def test_a_build_is_found_that_does_not_ask_whom_the_giver_names(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SessionTransfers, "_follow", lambda *_: None)
+    assert not is_found(known, where)
+
+
+def test_a_search_finds_a_session_whose_gift_the_lost_coordinator_booked() -> None:
+    two = Two()
+    served_ms = two.served_late()
+    two.coordinator = known(two)
+    two.pass_time(1_000)
+    assert two.reach(two.paris, served_ms=served_ms).searching
+    two.pass_time(2_000)
+    assert two.reach(two.paris, served_ms=served_ms).standing is Standing.ACTIVE
+
+
+def test_a_session_that_ended_where_it_was_given_to_is_denied_after_a_loss() -> None:
+    two = Two()
+    two.reach(two.oslo)
+    two.pass_time(2_000)
+    two.oslo.leave(ONE, two.now_ms)
+    two.coordinator = known(two)
+    two.pass_time(1_000)
+    assert two.reach(two.paris).standing is Standing.ACTIVE
+    two.pass_time(3_000)
+    assert two.reach(two.paris).standing is not Standing.ACTIVE
+    assert ONE not in two.paris.sessions.inside
 
 
 def test_a_session_that_comes_takes_back_that_it_was_not_there() -> None:

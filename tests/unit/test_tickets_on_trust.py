@@ -69,6 +69,34 @@ def test_the_ticket_is_kept_while_its_session_is_searched(tmp_path: Path) -> Non
     assert abroad.asked[0] == abroad.asked[1]
 
 
+def test_an_older_session_that_was_left_here_does_not_shorten_the_ticket(tmp_path: Path) -> None:
+    abroad = Abroad(tmp_path)
+    let_in_ms = abroad.site.clock.ms
+    abroad.site.advance(50_000)
+    left = Outcome(Standing.ACTIVE, let_in_ms + 62_000, let_in_ms - 60_000)
+    abroad.site.change_ledger("view", lambda _, then: then(left))
+    assert isinstance(abroad.visitor.visit(), Forward)
+    assert abroad.asked == []
+    abroad.site.advance(12_500)
+    abroad.site.change_ledger("view", lambda _, then: then(Outcome(Standing.GONE)))
+    abroad.told = Outcome(Standing.ACTIVE, let_in_ms + 122_000, let_in_ms)
+    assert isinstance(abroad.visitor.visit(), Forward)
+    assert abroad.asked == [("paris", let_in_ms, let_in_ms)]
+
+
+def test_a_newer_session_here_replaces_that_of_the_ticket(tmp_path: Path) -> None:
+    abroad = Abroad(tmp_path)
+    abroad.site.advance(50_000)
+    now_ms = abroad.site.clock.ms
+    abroad.site.change_ledger(
+        "view", lambda _, then: then(Outcome(Standing.ACTIVE, now_ms + 122_000, now_ms))
+    )
+    assert isinstance(abroad.visitor.visit(), Forward)
+    abroad.site.change_ledger("view", lambda _, then: then(Outcome(Standing.GONE)))
+    abroad.visitor.visit()
+    assert abroad.asked == [("oslo", now_ms, now_ms)]
+
+
 def test_a_ticket_notes_a_page_on_trust_of_the_longest_session(tmp_path: Path) -> None:
     site = Site(tmp_path)
     sealer, now_ms = Sealer(site.ring), site.clock.ms

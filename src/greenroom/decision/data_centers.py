@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from greenroom.admission.transfers.transfers import is_outlived
 from greenroom.ledgers.port import LedgerPort
+from greenroom.model.record import replace
 from greenroom.model.visit import HOME_BYTES, Outcome, Standing, Ticket
 
 
@@ -28,9 +30,13 @@ class DataCenters:
 
 
 def or_abroad(
-    ledger: LedgerPort, ticket: Ticket, home: str, answered: Callable[[Outcome, bool], None]
+    ledger: LedgerPort,
+    ticket: Ticket,
+    data_centers: DataCenters,
+    answered: Callable[[Outcome, bool], None],
 ) -> Callable[[Outcome], None]:
     """Also looks for a session in the ledger of the data center that its ticket names."""
+    home = data_centers.name(ticket.home)
 
     def viewed(outcome: Outcome) -> None:
         if outcome.standing is Standing.GONE:
@@ -42,6 +48,9 @@ def or_abroad(
                 ticket.checked_ms + ticket.refresh_ms,
                 lambda found: answered(found, True),
             )
+        elif is_outlived(outcome, ticket.home == data_centers.here, ticket.checked_ms):
+            kept = replace(outcome, renewed_ms=ticket.checked_ms, refresh_ms=ticket.refresh_ms)
+            answered(kept, True)
         else:
             answered(outcome, False)
 

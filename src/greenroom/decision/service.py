@@ -404,9 +404,7 @@ class DecisionService:
         if data_centers is None or ticket.home == NO_HOME:
             ledger.view(ticket.id, answered)
         else:
-            ledger.view(
-                ticket.id, or_abroad(ledger, ticket, data_centers.name(ticket.home), answered)
-            )
+            ledger.view(ticket.id, or_abroad(ledger, ticket, data_centers, answered))
 
     def _tried_late(self, asked: Inquiry, ticket: Ticket, outcome: Outcome) -> Verdict | None:
         def decide(newest: Outcome, done: Done) -> None:

@@ -20,7 +20,7 @@ from greenroom.admission.sync_schedule import (
     SLOTS_MOST,
     SyncSchedule,
 )
-from greenroom.admission.transfers.transfers import visit
+from greenroom.admission.transfers.transfers import is_outlived, visit
 from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -182,10 +182,14 @@ class LeaseModel:
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None:
         center = self.centers[visitor.center]
         ledger, now_ms = center.ledger, self.local_ms(center)
-        if visitor.id in ledger.sessions.inside:
-            outcome = ledger.view(visitor.id, now_ms)
-        else:
-            renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
+        renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
+        outcome = ledger.view(visitor.id, now_ms)
+        if is_outlived(outcome, visitor.home == visitor.center, renewed_ms):  # the ticket stays
+            ledger.log.clear()
+            visitor.trusted = False
+            then(visitor, outcome)
+            return
+        if outcome.standing is Standing.GONE:
             served_ms = visitor.served_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
             outcome = visit(
@@ -346,9 +350,8 @@ class LeaseModel:
     def _done(self, visitor: SimulatedVisitor, outcome: Outcome) -> Outcome:
         center = self.centers[visitor.center]
         center.ledger.log.clear()
-        visitor.trusted = (
-            outcome.standing is Standing.ACTIVE and visitor.id not in center.ledger.sessions.inside
-        )
+        held_ms = center.ledger.sessions.renewed(visitor.id)
+        visitor.trusted = outcome.standing is Standing.ACTIVE and held_ms != outcome.renewed_ms
         if outcome.renewed_ms and not visitor.trusted:
             visitor.home = visitor.center
             visitor.checked_ms = center.ledger.line_ms(outcome.renewed_ms)

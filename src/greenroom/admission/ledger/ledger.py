@@ -248,6 +248,7 @@ class Ledger(HeldVisitors):
             and not self.halted
             and self.lease.permits > 0
             and not self.lease.fenced(now_ms)
+            and ticket_id not in self.sessions.inside  # over, but its unit is not free yet
         )
         return (
             self._admit(ticket_id, PermitSource.PERMIT, now_ms, None, paced=False) if able else None

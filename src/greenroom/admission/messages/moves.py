@@ -12,7 +12,8 @@ anyway:
 
 What was given and what has arrived are counted, absolutely and for ever, like everything else: so a
 message that comes late or twice moves nothing a second time. The old ledger names what it gave until
-the new one has it, so a coordinator that has lost its state knows what is on its way. A unit whose
+the new one has it, so a coordinator that has lost its state knows what is on its way; asked for a
+session that it gave away, it names to whom (`left`), so that coordinator finds it. A unit whose
 ledger lost its state is an orphan, and is given, one to one, to the visitors that it was for. A claim
 whose session no ledger knows is denied.
 
@@ -52,6 +53,9 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
     kept: tuple[
         tuple[int, bytes, str, int], ...
     ] = ()  # (number, id, to, age) of gifts that are booked and not known to be taken over
+    left: tuple[
+        tuple[bytes, str], ...
+    ] = ()  # (id, to) of sessions that were given away, and are wanted or claimed here
 
 
 class MovesDown(msgspec.Struct, frozen=True, array_like=True):
@@ -98,8 +102,8 @@ class Moves:
         self.arrived = 0
         self.unconfirmed = 0
         """Pages served on trust."""
-        self.elsewhere: dict[bytes, int] = {}
-        """Id -> when the session would have ended here."""
+        self.elsewhere: dict[bytes, tuple[int, str]] = {}
+        """Id -> until when it may be asked for, and to whom it was given."""
         self.sources: dict[str, int] = {}
         """Gifts that were taken over, and until when that must be remembered: a coordinator that
         has lost its state may bring one again.
@@ -122,7 +126,7 @@ class Moves:
 
     def give(self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int) -> None:
         self.given += 1
-        self.elsewhere[ticket_id] = until_ms
+        self.elsewhere[ticket_id] = (until_ms, to)
         self._gifts.append((ticket_id, to, renewed_ms))
 
     def missing(self, ticket_id: bytes) -> None:
@@ -136,9 +140,7 @@ class Moves:
 
     def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
         """None while no visitor has ever moved."""
-        self.elsewhere = {
-            one: until_ms for one, until_ms in self.elsewhere.items() if until_ms > now_ms
-        }
+        self.elsewhere = {one: given for one, given in self.elsewhere.items() if given[0] > now_ms}
         self.claims = {
             one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms
         }
@@ -170,6 +172,13 @@ class Moves:
             tuple(claims[:CLAIMS_MAX]),
             tuple(self._unknown_told),
             tuple(kept),
+            tuple(
+                [
+                    (one, self.elsewhere[one][1])
+                    for one in (*self._unknown_told, *[one for one, *_ in claims[:CLAIMS_MAX]])
+                    if one in self.elsewhere
+                ]
+            ),
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:

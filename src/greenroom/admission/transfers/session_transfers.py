@@ -1,7 +1,7 @@
 """The coordinator's side of sessions that follow their visitors (`moves`)."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -49,7 +49,7 @@ class SessionTransfers:
         self._known, self._doubts = known, doubts
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
-        """id -> where its unit was last booked, and until when that must be remembered; soonest
+        """id -> where its unit was last booked or said to be, and until when that must be remembered; soonest
         first.
         """
 
@@ -124,7 +124,9 @@ class SessionTransfers:
             self._withdraw(pending, ticket_id, center.name)
         pending.denied &= asked
         pending.searched = {ticket_id for ticket_id, home, _ in up.claims if home == NOWHERE}
+        left = dict(up.left)
         for ticket_id in up.unknown:
+            self._follow(center.name, ticket_id, left, until_ms)
             to = pending.wanted.pop(ticket_id, None)
             if to is None or self._is_elsewhere(center, pending, ticket_id):
                 continue
@@ -133,6 +135,8 @@ class SessionTransfers:
             ):
                 self._pending(to).denied.add(ticket_id)
         for ticket_id, home, age_ms in up.claims:
+            if home in (center.name, NOWHERE):
+                self._follow(center.name, ticket_id, left, until_ms)
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
 
     def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
@@ -212,6 +216,18 @@ class SessionTransfers:
         return booked is not None and (
             booked[0] != center.name or any(ticket_id == one for one, *_ in pending.arrivals)
         )
+
+    def _follow(
+        self, name: str, ticket_id: bytes, left: Mapping[bytes, str], until_ms: int
+    ) -> None:
+        """Goes by what a ledger says of its own gift where nothing newer is known: the coordinator
+        that booked it may be lost. It tells whom to ask, and moves no unit.
+        """
+        to = left.get(ticket_id)
+        booked = self._whereabouts.get(ticket_id, (name, 0))[0]
+        if to and booked == name and not self._is_on_the_way(ticket_id, name):
+            self._whereabouts.pop(ticket_id, None)
+            self._whereabouts[ticket_id] = (to, until_ms)
 
     def _is_on_the_way(self, ticket_id: bytes, to: str) -> bool:
         pending = self._by_data_center.get(to)

@@ -13,6 +13,8 @@ HELD_MS = 1_000
 """Retry of a visitor who is held while a session is on its way: two syncs take about as long."""
 SOURCE_SLACK_MS = 60_000
 """Ledgers name a gift until its session is over, by clocks of their own."""
+RENEWAL_SLACK_MS = 1_000
+"""Clocks of data centers compare to within a round trip, and a transfer takes about two syncs."""
 GONE = Outcome(Standing.GONE)
 
 
@@ -70,6 +72,14 @@ class SessionLedger(Protocol):
         """Frees a place whose visitor was admitted elsewhere."""
 
 
+def is_outlived(found: Outcome, home: bool, renewed_ms: int) -> bool:
+    """Whether a session that was found here is older than the ticket's, which another data center
+    has (not `home`): what is left of it behind a fence or a cut. The ticket then stays as it is.
+    """
+    older = found.renewed_ms + RENEWAL_SLACK_MS < renewed_ms
+    return not home and found.standing is Standing.ACTIVE and older
+
+
 def visit(
     ledger: SessionLedger,
     ticket_id: bytes,
@@ -91,7 +101,9 @@ def visit(
     """
     moves = ledger.moves
     if ticket_id in ledger.sessions.inside:
-        return ledger.view(ticket_id, now_ms)
+        found = ledger.view(ticket_id, now_ms)
+        if found.standing is not Standing.GONE:
+            return found
     until_ms = renewed_ms + ledger.sessions.life_ms
     ended_here = (
         home == ledger.data_center
@@ -187,4 +199,5 @@ def give(ledger: SessionLedger, ticket_id: bytes, to: str, now_ms: int) -> None:
         return
     sessions.forget(ticket_id)
     ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
-    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + sessions.life_ms)
+    # a page on trust may be served until the ticket is over, and is searched a session longer
+    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + 2 * sessions.life_ms)

@@ -23,7 +23,7 @@ def report_of(reply: list[Any]) -> SyncUp:
     )
     if reply[1] is None:
         return up
-    given, gifts, arrived, claims, unknown, kept = reply[1]
+    given, gifts, arrived, claims, unknown, kept, left = reply[1]
     return msgspec.structs.replace(
         up,
         moves=MovesUp(
@@ -33,6 +33,7 @@ def report_of(reply: list[Any]) -> SyncUp:
             tuple(_triples(claims)),
             tuple(unknown),
             tuple(_numbered(kept)),
+            tuple([(left[place], left[place + 1].decode()) for place in range(0, len(left), 2)]),
         ),
     )
 

@@ -8,7 +8,8 @@ local function claim_of(id)
 end
 
 local function admit_mover(id)
-  if s.open and state.permits > 0 and not fenced() then return admit(id, 1, nil, nil, nil, true) end
+  -- a session that is over has a unit that is not free yet
+  if s.open and state.permits > 0 and not fenced() and not session_of(id) then return admit(id, 1, nil, nil, nil, true) end
 end
 
 -- The ticket is over, but a page was served on trust since: held until the session has come from where it followed to.
@@ -28,7 +29,8 @@ end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
-  if session_of(id) then return view(id) end
+  local known_ms = session_of(id)
+  if known_ms and now < known_ms + s.life_ms then return view(id) end
   local until_ms = renewed_ms + s.life_ms
   local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
   local over = now >= until_ms
@@ -81,12 +83,17 @@ local function kept_gifts()
   return found
 end
 
--- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept}, ids with source or target and age; nil while no visitor has ever moved.
+-- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept, left}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
   if not state.moving then return nil end
+  for _, id in ipairs(call('ZRANGEBYSCORE', k.elsewhere, '-inf', now)) do call('HDEL', k.left, id) end
   call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
   call('ZREMRANGEBYSCORE', k.sources, '-inf', now)
-  local claims, gifts, total = {}, {}, 0
+  local claims, gifts, left, total = {}, {}, {}, 0
+  local function follow(id) -- whom it was given to
+    local to = call('HGET', k.left, id)
+    if to then left[#left + 1], left[#left + 2] = id, to end
+  end
   local rows = call('HGETALL', k.claims)
   for place = 1, #rows, 2 do
     local claim = cmsgpack.unpack(rows[place + 1])
@@ -105,11 +112,14 @@ local function report_moves()
     gifts[#gifts + 1], gifts[#gifts + 2], gifts[#gifts + 3] = gift[1], gift[2], now - gift[3]
   end
   call('SUNIONSTORE', k.unknown_told, k.unknown_told, k.unknown)
+  local unknown = call('SMEMBERS', k.unknown_told)
+  for _, id in ipairs(unknown) do follow(id) end
+  for place = 1, #claims, 3 do follow(claims[place]) end
   local kept = {}
   for _, gift in ipairs(kept_gifts()) do
     kept[#kept + 1], kept[#kept + 2], kept[#kept + 3], kept[#kept + 4] = gift[1], gift[2], gift[3], now - gift[4]
   end
-  return {state.given, gifts, state.arrived, claims, call('SMEMBERS', k.unknown_told), kept}
+  return {state.given, gifts, state.arrived, claims, unknown, kept, left}
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
@@ -122,6 +132,7 @@ local function take_over(id, renewed_ms)
   local known_ms, age = session_of(id)
   if waiter(id) then leave_line(id, key_of(id)) end
   call('ZREM', k.elsewhere, id)
+  call('HDEL', k.left, id)
   call('ZREM', k.unshown, id)
   call('SREM', k.unknown, id)
   call('SREM', k.unknown_told, id)
@@ -150,7 +161,8 @@ local function give(id, to)
     forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
-    call('ZADD', k.elsewhere, renewed_ms + s.life_ms, id) -- a visitor who comes back has not lost it
+    call('ZADD', k.elsewhere, renewed_ms + 2 * s.life_ms, id) -- a visitor who comes back has not lost it
+    call('HSET', k.left, id, to)
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))
     return
   end

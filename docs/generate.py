@@ -5,7 +5,7 @@
 import json
 import types
 from collections.abc import Iterable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.api.metrics import EXPORTED, gateway_rows
 from greenroom.cli import app
-from greenroom.config.alert_entries import AlertPolicyEntry, PagerdutyServiceEntry, WebhookEntry
+from greenroom.config.alert_entries import PolicyExtra, ServiceExtra, WebhookExtra
 from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
@@ -32,6 +32,7 @@ from greenroom.model.health_check import (
     HttpCheck,
     TcpCheck,
 )
+from greenroom.model.notification import AlertPolicy, PagerdutyService, Webhook
 from greenroom.model.oidc import OidcEntry, OidcRole
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
@@ -99,9 +100,11 @@ def default(item: Any) -> str:
     return f"default `{item.default}`" if item.default else ""
 
 
-def keys(record: type, without: Iterable[str] = ()) -> str:
-    """The list of one record's keys, as they are written in a file."""
+def keys(record: type, without: Iterable[str] = (), **choices: tuple[str, ...]) -> str:
+    """The list of one record's keys, as they are written in a file. `choices` of a file only."""
     described = specs(record)
+    for name, found in choices.items():
+        described[name] = replace(described[name], choices=found)
     lines = []
     for item in fields(record):
         if item.name in without or item.name not in described:
@@ -198,12 +201,22 @@ def configuration() -> str:
     )
     parts.append(
         "\n## `[[webhooks]]`\n\nWhere alerts go: [the how-to](../howto/get-notified.md). Secrets"
-        " are in files of their own.\n\n"
-        + keys(WebhookEntry)
+        " are in files of their own. `url` or `url_file` is required, and names are unique.\n\n"
+        + keys(Webhook, ["id", "secret", "channel", "shown_url"]).replace(
+            ", **required**): URL", "): URL"
+        )
+        + keys(WebhookExtra)
         + "\n## `[[pagerduty_services]]`\n\n"
-        + keys(PagerdutyServiceEntry)
+        + keys(PagerdutyService, ["id", "routing_key"])
+        + keys(ServiceExtra)
         + f"\n## `[[alert_policies]]`\n\nWho is told about what, at most {POLICIES_MAX}. [The"
-        " alerts](alerts.md) with their filters.\n\n" + keys(AlertPolicyEntry)
+        " alerts](alerts.md) with their filters.\n\n"
+        + keys(
+            AlertPolicy,
+            ["id", "webhook_ids", "pagerduty_ids"],
+            alert_type=tuple(sorted(ALERTS)),
+        )
+        + keys(PolicyExtra)
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
     lists.append(("alert_type", tuple(sorted(ALERTS))))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from greenroom.api.app import PREFIX
 from greenroom.api.management import api_document
 from greenroom.api.openapi import FORMS
-from greenroom.config.alert_entries import AlertPolicyEntry
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HealthCheck
+from greenroom.model.notification import AlertPolicy
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.status_page import StatusPage
@@ -66,7 +66,7 @@ IN_FILES = {
     "List": (RuleList, "lists"),
     "HealthCheck": (HealthCheck, "health_checks"),
     "StatusPage": (StatusPage, "status_pages"),
-    "Policy": (AlertPolicyEntry, "alert_policies"),
+    "Policy": (AlertPolicy, "alert_policies"),
 }
 """The record that describes the fields of a form in a file, and its place on that page."""
 
@@ -144,7 +144,8 @@ def resource(name: str, rows: list[FieldRow], shared: dict[str, str]) -> str:
     same, common, own = [], [], []
     for row in rows:
         bare = row.name.removeprefix(f"{EXTENSION}.")
-        if in_file.get(bare) == _plain(row.help) and not row.read_only:
+        # a file may have fewer types of alerts
+        if in_file.get(bare) == _plain(row.help) and not row.read_only and bare != "alert_type":
             same.append(f"`{row.name}`")
         elif shared.get(row.name) == row.line:
             common.append(f"`{row.name}`")

@@ -11,7 +11,7 @@ from greenroom.alerts.view import NotificationView
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import Spec, is_sealed, specs
+from greenroom.model.fields import Spec, is_sealed, specs, wrong_fields
 from greenroom.model.notification import PagerdutyService, Webhook, record_problems
 from greenroom.outbound import OutboundRefused, read_target
 from greenroom.web.api_schema import (
@@ -146,13 +146,12 @@ def read_webhook(
     if entry is not None:
         refuse_read_only(entry, "webhook")
     old = None if entry is None else entry.record
-    values, faults = read_as(WEBHOOK, document, lambda values: record_problems(Webhook, values))
+    values, faults = read_as(WEBHOOK, document, webhook_problems)
     url, channel = values.get("url"), values.get("channel")
     kept = old is not None and url == old.shown_url
-    if isinstance(url, str) and not kept and not any(fault.pointer == "/url" for fault in faults):
-        problem = _url_problem(url, view)
+    if url is not None and not kept and not any(fault.pointer == "/url" for fault in faults):
+        problem = view.url_problem(url)
         faults += [ApiFault(Code.INVALID, f"url: {problem}", "/url")] if problem else []
-    faults += _channel_faults(channel)
     if old is None and len(known.webhooks) >= WEBHOOKS_MAX:
         faults.append(ApiFault(Code.TOO_MANY, f"there are {WEBHOOKS_MAX} webhooks already"))
     refuse_if(faults)
@@ -173,11 +172,19 @@ def read_webhook(
     return replace(old, **named) if old is not None else Webhook(id=new_id(), **named)
 
 
-def _channel_faults(channel: Any) -> list[ApiFault]:
-    if channel is None or (isinstance(channel, str) and channel in CHANNELS):
-        return []
-    reason = f"channel: must be one of {', '.join(CHANNELS)}"
-    return [ApiFault(Code.INVALID, reason, "/greenroom/channel")]
+def webhook_problems(values: Json) -> list[Problem]:
+    """By itself: whether the URL may be called is decided where it is."""
+    channel, url = values.get("channel"), values.get("url")
+    found = record_problems(Webhook, {**values, "channel": "generic"})
+    if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
+        reason = f"must be one of {', '.join(CHANNELS)}, not {channel!r:.60}"
+        found.append(Problem("channel", reason))
+    if isinstance(url, str) and "url" not in wrong_fields(found):
+        try:
+            read_target(url)
+        except OutboundRefused as refused:
+            found.append(Problem("url", str(refused)))
+    return found
 
 
 def save(
@@ -288,14 +295,6 @@ def eligible(view: NotificationView) -> Json:
 
 def test_failed(problem: str) -> Refused:
     return Refused(ApiFault(Code.WEBHOOK_TEST, f"webhook test failed: {problem}", "/url"))
-
-
-def _url_problem(url: str, view: NotificationView) -> str:
-    try:
-        read_target(url)
-    except OutboundRefused as refused:
-        return str(refused)
-    return view.url_problem(url)
 
 
 def _same_server(one: str, other: str) -> bool:

@@ -1,6 +1,6 @@
 """Alert policies in the API, and the list of available alerts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +39,6 @@ from greenroom.web.refusals import (
     ApiFault,
     Code,
     Refused,
-    faults_of,
     refuse_if,
 )
 from greenroom.web.time_format import moment as written
@@ -317,34 +316,28 @@ def _available(row: AlertType) -> Json:
 def _read(document: Any) -> tuple[Json, list[ApiFault]]:
     values, faults = read_as(POLICY, document, _problems)
     values |= values.pop("mechanisms", {}) or {}
-    said = {fault.pointer for fault in faults}
-    if not said:
-        known_type = values.get("alert_type")
-        filters: Mapping[str, Any] = values.get("filters") or {}
-        found = [] if known_type is None else filter_problems(known_type, filters)
-        faults += faults_of(Problem(f"filters.{name}", reason) for name, reason in found)
     return {**dict.fromkeys(PARTS.values(), ()), **values}, faults
 
 
 def _problems(values: Json) -> list[Problem]:
-    flat = {
-        **{name: value for name, value in values.items() if name != "mechanisms"},
-        **(values.get("mechanisms") or {}),
-    }
-    found = record_problems(AlertPolicy, flat)
-    if (
-        flat.get("alert_type")
-        and flat["alert_type"] not in ALERT_TYPES
-        and isinstance(flat["alert_type"], str)
-    ):
-        found.append(
-            Problem(
-                "alert_type",
-                f"unknown alert type {flat['alert_type']!r:.80}; see /available_alerts",
-            )
-        )
+    parts = values.get("mechanisms") or {}
+    flat = {name: value for name, value in values.items() if name != "mechanisms"} | parts
     named = {field: name for name, field in PARTS.items()}
-    return [_renamed(problem, named) for problem in found]
+    return [_renamed(problem, named) for problem in policy_problems(flat, ALERT_TYPES)]
+
+
+def policy_problems(values: Mapping[str, Any], types: Sequence[str]) -> list[Problem]:
+    """`types`: those that a policy may have; messages name the ones that greenroom raises."""
+    found = record_problems(AlertPolicy, values)
+    kind, filters = values.get("alert_type"), values.get("filters")
+    if isinstance(kind, str) and kind and kind not in types:
+        reason = f"must be one of {', '.join(sorted(ALERTS))}, not {kind!r:.60}"
+        found.append(Problem("alert_type", reason))
+    if isinstance(kind, str) and filters and not found:
+        found += [
+            Problem(f"filters.{name}", reason) for name, reason in filter_problems(kind, filters)
+        ]
+    return found
 
 
 def _renamed(problem: Problem, named: Mapping[str, str]) -> Problem:

@@ -5,52 +5,49 @@ and services by name.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX
+from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_problems
 from greenroom.alerts.mail import LOCAL, MailServer, Sending
-from greenroom.alerts.policies import POLICIES_MAX
+from greenroom.alerts.policies import POLICIES_MAX, Filters, policy_problems
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
-from greenroom.alerts.rules.matching import filter_problems
-from greenroom.config.documents import file_id, tables
+from greenroom.config.documents import ReadTable, TableRead, file_id, read_document, read_named
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.alert_types import ALERTS
-from greenroom.model.fields import Unique, spec
+from greenroom.model.fields import spec, specs
 from greenroom.model.notification import (
     DESTINATIONS_MAX,
-    EMAILS_MAX,
     AlertPolicy,
     PagerdutyService,
     Webhook,
     record_problems,
 )
-from greenroom.outbound import OutboundPolicy, OutboundRefused, read_target
+from greenroom.outbound import OutboundPolicy
 from greenroom.settings.process import NotificationSettings, Outbound
-from greenroom.web.api_shapes import read_nested
+from greenroom.web.api_schema import ApiSchema
+from greenroom.web.api_shapes import Several
 
 SECRET_FILE_MAX = 10_000
 """Bytes; a larger file does not hold a secret on its first line."""
 
-EntryType = TypeVar("EntryType")
-_WORDS = {
-    "webhooks": "webhook",
-    "pagerduty_services": "PagerDuty service",
-    "alert_policies": "alert policy",
-}
+POLICY = ApiSchema.of(
+    AlertPolicy,
+    shapes={"emails": Several(), "filters": Filters()},
+    without=("webhook_ids", "pagerduty_ids"),
+)
+WEBHOOK = ApiSchema.of(Webhook, without=("secret", "channel", "shown_url"))
+SERVICE = ApiSchema.of(PagerdutyService, without=("routing_key",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookEntry:
-    name: str = spec(
-        "unique name; every call sends it", example="team chat", low=1, high=200, one_line=True
-    )
-    url: str = spec(
-        "URL, `https://` or `http://`", "", example="https://hooks.example.com/alerts", high=2_048
-    )
+class WebhookExtra:
+    """Keys of a webhook in a file that are not its fields, or have another default."""
+
     url_file: str = spec(
         "file with the URL on its first line, for services whose URL is a secret", "", high=4_096
     )
@@ -60,13 +57,12 @@ class WebhookEntry:
         high=4_096,
     )
     channel: str = spec(
-        "message format; left out: recognised by the URL", "", choices=("", *CHANNELS)
+        "message format; left out: recognised by the URL", "", choices=tuple(CHANNELS)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PagerdutyServiceEntry:
-    name: str = spec("unique name", example="on call", low=1, high=200, one_line=True)
+class ServiceExtra:
     routing_key_file: str = spec(
         "file with the integration key of an Events API v2 integration on its first line",
         low=1,
@@ -75,25 +71,10 @@ class PagerdutyServiceEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertPolicyEntry:
-    name: str = spec("unique name", example="the shop is down", low=1, high=200, one_line=True)
-    alert_type: str = spec(
-        "type of alert", example="health_check_status_notification", choices=tuple(sorted(ALERTS))
-    )
-    description: str = spec("a note for operators", "", high=2_000)
-    enabled: bool = spec("whether it is active", True)
-    alert_interval: str = spec(
-        "minimum time between two notifications about the same subject, such as 30m; empty: none",
-        "",
-        high=20,
-    )
-    emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
+class PolicyExtra:
     webhooks: tuple[str, ...] = spec("names of `[[webhooks]]`", (), high=DESTINATIONS_MAX)
     pagerduty_services: tuple[str, ...] = spec(
         "names of `[[pagerduty_services]]`", (), high=DESTINATIONS_MAX
-    )
-    filters: dict[str, Any] = spec(
-        "name of a filter -> list of the values that pass it", {}, example={"status": ["Unhealthy"]}
     )
 
 
@@ -118,38 +99,23 @@ class Alerting(NamedTuple):
 
 def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) -> Alerting:
     """Adds what is wrong to `problems`."""
-    files: list[Path] = []
-    webhooks = [
-        _webhook(entry, at, folder, files, problems)
-        for at, entry in _entries(raw, "webhooks", WebhookEntry, WEBHOOKS_MAX, problems)
-    ]
-    services = [
-        _service(entry, at, folder, files, problems)
-        for at, entry in _entries(
-            raw, "pagerduty_services", PagerdutyServiceEntry, SERVICES_MAX, problems
-        )
-    ]
-    known = {
-        "webhooks": _names(raw, "webhooks"),
-        "pagerduty_services": _names(raw, "pagerduty_services"),
-    }
-    policies = [
-        _policy(entry, at, known, problems)
-        for at, entry in _entries(raw, "alert_policies", AlertPolicyEntry, POLICIES_MAX, problems)
-    ]
-    return Alerting(_made(policies), _made(webhooks), _made(services), tuple(files))
+    secrets = _SecretFiles(folder)
+    known = {section: _names(raw, section) for section in specs(PolicyExtra)}
 
+    def records(section: str, most: int, what: str, read: ReadTable) -> list[dict[str, Any]]:
+        return read_named(raw.get(section, []), section, most, what, read, problems)
 
-def _entries(
-    raw: Mapping[str, Any], section: str, kind: type[EntryType], most: int, problems: list[Problem]
-) -> Iterator[tuple[str, EntryType]]:
-    names = Unique(_WORDS[section])
-    for at, table in tables(raw.get(section, []), section, most, problems):
-        entry = read_nested(kind, at, table, problems)
-        if entry is None:
-            continue
-        problems += names.problems(step(at, "name"), table["name"])
-        yield at, entry
+    webhooks = records("webhooks", WEBHOOKS_MAX, "webhook", partial(_webhook, secrets))
+    services = records(
+        "pagerduty_services", SERVICES_MAX, "PagerDuty service", partial(_service, secrets)
+    )
+    policies = records("alert_policies", POLICIES_MAX, "alert policy", partial(_policy, known))
+    return Alerting(
+        tuple(AlertPolicy(**values) for values in policies),
+        tuple(Webhook(**values) for values in webhooks),
+        tuple(PagerdutyService(**values) for values in services),
+        tuple(secrets.files),
+    )
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
@@ -162,117 +128,102 @@ def _names(raw: Mapping[str, Any], section: str) -> set[str]:
     )
 
 
-def _made(found: Sequence[EntryType | None]) -> tuple[EntryType, ...]:
-    return tuple(entry for entry in found if entry is not None)
-
-
-def _webhook(
-    entry: WebhookEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]
-) -> Webhook | None:
-    before = len(problems)
-    if bool(entry.url) == bool(entry.url_file):
-        problems.append(Problem(step(at, "url"), "is required: one of url and url_file"))
-    url = entry.url or _first_line(entry.url_file, step(at, "url_file"), folder, files, problems)
-    secret = _first_line(entry.secret_file, step(at, "secret_file"), folder, files, problems)
-    if url:
-        try:
-            read_target(url)
-        except OutboundRefused as refused:
-            problems.append(Problem(step(at, "url" if entry.url else "url_file"), str(refused)))
-    if len(problems) > before:
-        return None
-    channel = CHANNELS[entry.channel] if entry.channel else channel_of(url)
-    values = {
-        "name": entry.name,
-        "url": url,
+def _webhook(secrets: "_SecretFiles", entry: Mapping[str, Any], at: str) -> TableRead:
+    entry = {key: value for key, value in entry.items() if value != "" or key == "name"}
+    url, url_problems = secrets.first_line(entry, at, "url_file")
+    secret, problems = secrets.first_line(entry, at, "secret_file")
+    if ("url" in entry) == ("url_file" in entry):
+        url_problems = [Problem(step(at, "url"), "is required: one of url and url_file")]
+    values, found = read_document(
+        WEBHOOK,
+        {"url": url, **entry},
+        at,
+        lambda values: webhook_problems({**values, "secret": secret}),
+        WebhookExtra,
+    )
+    placed = {f"{at}.{name}": f"{at}.{name}_file" for name in ("url", "secret")}
+    if "url" in entry:
+        del placed[f"{at}.url"]
+    if url_problems:
+        found = [problem for problem in found if problem.pointer != f"{at}.url"]
+    problems += url_problems + [
+        replace(problem, pointer=placed.get(problem.pointer, problem.pointer)) for problem in found
+    ]
+    if problems:
+        return values, problems
+    channel = CHANNELS[entry["channel"]] if "channel" in entry else channel_of(values["url"])
+    return {
+        **values,
+        "id": file_id("webhook", values["name"]),
         "secret": secret,
         "channel": channel.name,
-        "shown_url": shown_url(channel, url),
-    }
-    problems += record_problems(Webhook, values, f"{at}.")
-    return None if len(problems) > before else Webhook(id=file_id("webhook", entry.name), **values)
+        "shown_url": shown_url(channel, values["url"]),
+    }, problems
 
 
-def _service(
-    entry: PagerdutyServiceEntry, at: str, folder: Path, files: list[Path], problems: list[Problem]
-) -> PagerdutyService | None:
-    before, pointer = len(problems), step(at, "routing_key_file")
-    key = _first_line(entry.routing_key_file, pointer, folder, files, problems)
-    if len(problems) == before:
-        wrong = record_problems(PagerdutyService, {"name": entry.name, "routing_key": key})
-        problems += [
-            Problem(pointer, "holds no routing key of letters, digits, - and _") for _ in wrong[:1]
-        ]
-    return (
-        None
-        if len(problems) > before
-        else PagerdutyService(id=file_id("pagerduty", entry.name), name=entry.name, routing_key=key)
+def _service(secrets: "_SecretFiles", entry: Mapping[str, Any], at: str) -> TableRead:
+    key, problems = secrets.first_line(entry, at, "routing_key_file")
+    values, found = read_document(
+        SERVICE, entry, at, partial(record_problems, PagerdutyService), ServiceExtra
     )
-
-
-def _policy(
-    entry: AlertPolicyEntry, at: str, known: Mapping[str, set[str]], problems: list[Problem]
-) -> AlertPolicy | None:
-    before = len(problems)
-    for section, names in known.items():
-        for place, name in enumerate(getattr(entry, section)):
-            if name not in names:
-                problems.append(
-                    Problem(
-                        step(step(at, section), place),
-                        f"there is no [[{section}]] entry named {name!r:.80}",
-                    )
-                )
-    filters = {
-        name: tuple(values) if isinstance(values, list) else values
-        for name, values in entry.filters.items()
-    }
-    values: dict[str, Any] = {
-        "name": entry.name,
-        "alert_type": entry.alert_type,
-        "description": entry.description,
-        "enabled": entry.enabled,
-        "alert_interval": entry.alert_interval,
-        "emails": entry.emails,
-        "webhook_ids": tuple(file_id("webhook", str(name)) for name in entry.webhooks),
-        "pagerduty_ids": tuple(
-            file_id("pagerduty", str(name)) for name in entry.pagerduty_services
-        ),
-        "filters": filters,
-    }
-    problems += record_problems(AlertPolicy, values, f"{at}.")
-    if len(problems) == before:
+    if key:
         problems += [
-            Problem(step(step(at, "filters"), name), reason)
-            for name, reason in filter_problems(entry.alert_type, filters)
+            replace(problem, pointer=f"{at}.routing_key_file")
+            for problem in record_problems(PagerdutyService, {"routing_key": key})
         ]
-    return (
-        None if len(problems) > before else AlertPolicy(id=file_id("policy", entry.name), **values)
+    return {
+        **values,
+        "id": file_id("pagerduty", values.get("name")),
+        "routing_key": key,
+    }, found + problems
+
+
+def _policy(known: Mapping[str, set[str]], entry: Mapping[str, Any], at: str) -> TableRead:
+    values, problems = read_document(
+        POLICY, entry, at, lambda values: policy_problems(values, tuple(ALERTS)), PolicyExtra
     )
+    named = {section: entry.get(section, ()) for section in known}
+    named = {section: names if isinstance(names, list) else () for section, names in named.items()}
+    problems += [
+        Problem(f"{at}.{section}[{index}]", f"there is no [[{section}]] entry named {name!r:.80}")
+        for section, names in named.items()
+        for index, name in enumerate(names)
+        if isinstance(name, str) and name not in known[section]
+    ]
+    return {
+        **values,
+        "id": file_id("policy", values.get("name")),
+        "webhook_ids": tuple(file_id("webhook", name) for name in named["webhooks"]),
+        "pagerduty_ids": tuple(file_id("pagerduty", name) for name in named["pagerduty_services"]),
+    }, problems
 
 
-def _first_line(
-    written: str, pointer: str, folder: Path, files: list[Path], problems: list[Problem]
-) -> str:
-    """Returns the first line of a file, which is watched from now on; empty when none is named."""
-    if not written:
-        return ""
-    path = folder / written
-    files.append(path)
-    try:
-        with path.open("rb") as file:
-            text = file.read(SECRET_FILE_MAX + 1)
-        if len(text) > SECRET_FILE_MAX:
-            problems.append(Problem(pointer, f"{path} is larger than {SECRET_FILE_MAX} bytes"))
-        line = text.decode().partition("\n")[0].strip("\r")
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        problems.append(
-            Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
-        )
-        return ""
-    if not line:
-        problems.append(Problem(pointer, f"{path} is empty"))
-    return line
+class _SecretFiles:
+    """First lines of files; the files are watched from now on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files: list[Path] = []
+        self._folder = folder
+
+    def first_line(self, entry: Mapping[str, Any], at: str, key: str) -> tuple[str, list[Problem]]:
+        """Empty when the entry names no file."""
+        written = entry.get(key)
+        if not written or not isinstance(written, str):
+            return "", []
+        path = self._folder / written
+        self.files.append(path)
+        reason = ""
+        try:
+            with path.open("rb") as file:
+                text = file.read(SECRET_FILE_MAX + 1)
+            if len(text) > SECRET_FILE_MAX:
+                reason = f"{path} is larger than {SECRET_FILE_MAX} bytes"
+            line = text.decode().partition("\n")[0].strip("\r")
+            reason = reason or ("" if line else f"{path} is empty")
+        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
+            line = ""
+            reason = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        return line, [Problem(step(at, key), reason)] if reason else []
 
 
 # Reads `[notifications]` and `[outbound]`.

@@ -75,21 +75,55 @@ def tables(
     return [(step(pointer, index), entry) for index, entry in enumerate(raw)]
 
 
+TableRead = tuple[dict[str, Any], list[Problem]]
+"""The values of a table, meaningless where they have problems."""
+
+ReadTable = Callable[[dict[str, Any], str], TableRead]
+
+
+def read_named(
+    raw: Any, section: str, most: int, what: str, read: ReadTable, problems: list[Problem]
+) -> list[dict[str, Any]]:
+    """The values of the right tables; each has a name and an id of its own."""
+    found: list[dict[str, Any]] = []
+    names, ids = Unique(what), Unique(f"{what} with the id")
+    for at, entry in tables(raw, section, most, problems):
+        values, wrong = read(entry, at)
+        if not wrong_fields(wrong, f"{at}.") & {"name", "id"}:
+            wrong += names.problems(step(at, "name"), values["name"]) or ids.problems(
+                step(at, "id"), values.get("id", values["name"])
+            )
+        problems += wrong
+        if not wrong:
+            found.append(values)
+    return found
+
+
 def read_document(
     form: ApiSchema,
     raw: Mapping[str, Any],
     pointer: str,
     problems_of: Callable[[dict[str, Any]], list[Problem]],
-    beside: Sequence[str] = (),
-) -> tuple[dict[str, Any], list[Problem]]:
+    beside: type | None = None,
+    ignored: Sequence[str] = (),
+) -> TableRead:
     """The values of a table that the API has too, read by its schema, and everything wrong with
-    them. `beside`: keys that are not fields.
+    them. `beside` describes keys that are not fields.
     """
+    described = specs(beside) if beside else {}
+    extra = {
+        name: tuple(raw[name]) if isinstance(raw[name], list) else raw[name]
+        for name in described
+        if name in raw
+    }
+    wrong = field_problems(beside, extra, f"{pointer}.") if beside else []
     problems: list[Problem] = []
     unknown: list[Problem] = []
-    values = form.read_table(raw, beside, problems, unknown)
+    values = form.read_table(raw, (*described, *ignored), problems, unknown)
     problems += not_said(problems, problems_of(values))
+    problems += form.missing(values, problems)
     return values, [
+        *wrong,
         *(Problem(step(pointer, found.pointer), found.reason) for found in unknown),
         *(Problem(f"{pointer}.{found.pointer}", found.reason) for found in problems),
     ]
@@ -111,7 +145,7 @@ def read_lists(
     lists: list[RuleList] = []
     names = Unique("list")
     for at, entry in tables(raw, "lists", LISTS_MAX, problems):
-        values, wrong = read_document(LIST, entry, at, list_field_problems, ("id",))
+        values, wrong = read_document(LIST, entry, at, list_field_problems, ignored=("id",))
         problems += wrong
         if wrong:
             continue
@@ -199,14 +233,12 @@ def _event_values(
     files: list[Path],
     text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
-    extra = {name: raw[name] for name in specs(EventExtra) if name in raw}
-    problems = field_problems(EventExtra, extra, f"{pointer}.")
     written = {
         name: value.isoformat() if isinstance(value, datetime) else value
         for name, value in raw.items()
     }
-    values, found = read_document(EVENT, written, pointer, value_problems, tuple(specs(EventExtra)))
-    problems += found + read_template(raw, values, pointer, folder, files, text_line)
+    values, problems = read_document(EVENT, written, pointer, value_problems, EventExtra)
+    problems += read_template(raw, values, pointer, folder, files, text_line)
     return in_ms(values), problems
 
 
@@ -322,8 +354,7 @@ def _room_values(
     text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Values for Room(...), when there are no problems."""
-    extra = {name: raw[name] for name in specs(Extra) if name in raw}
-    problems = field_problems(Extra, extra, f"{pointer}.")
+    problems: list[Problem] = []
     if isinstance(raw.get("branding"), dict):
         at = step(pointer, "branding")
         raw = {**raw, "branding": with_logo(raw["branding"], at, folder, files, problems)}
@@ -332,7 +363,7 @@ def _room_values(
         raw,
         pointer,
         lambda room: room_problems(room) + unreachable(room),
-        tuple(specs(Extra)),
+        Extra,
     )
     problems += found + read_template(raw, values, pointer, folder, files, text_line)
     return values | ({"id": raw["id"]} if "id" in raw else {}), problems
@@ -394,32 +425,20 @@ class HealthCheckExtra:
 
 def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, ...]:
     """Adds what is wrong to `problems`."""
-    checks: list[HealthCheck] = []
-    names, ids = Unique("health check"), Unique("health check with the id")
-    for at, entry in tables(raw, "health_checks", CHECKS_MAX, problems):
-        found, values = _check_values(entry, at)
-        wrong = wrong_fields(found, f"{at}.")
-        if not wrong & {"name", "id"}:
-            values = {"id": file_id("health check", values["name"]), **values}
-            found += names.problems(step(at, "name"), values["name"]) or ids.problems(
-                step(at, "id"), values["id"]
-            )
-        problems += found
-        if not found:
-            checks.append(HealthCheck(**values))
-    return tuple(checks)
+    found = read_named(raw, "health_checks", CHECKS_MAX, "health check", _check_values, problems)
+    return tuple(HealthCheck(**values) for values in found)
 
 
-def _check_values(raw: Mapping[str, Any], pointer: str) -> tuple[list[Problem], dict[str, Any]]:
-    extra = {name: raw[name] for name in specs(HealthCheckExtra) if name in raw}
-    values, found = read_document(
+def _check_values(raw: dict[str, Any], pointer: str) -> TableRead:
+    values, problems = read_document(
         HEALTH_CHECK,
         raw,
         pointer,
         lambda check: health_check_problems(effective(check)),
-        tuple(specs(HealthCheckExtra)),
+        HealthCheckExtra,
     )
-    return field_problems(HealthCheckExtra, extra, f"{pointer}.") + found, effective(values) | extra
+    named = raw.get("id", file_id("health check", values.get("name")))
+    return effective(values) | {"id": named}, problems
 
 
 def read_status_pages(

@@ -286,7 +286,8 @@ def _several_lines(value: Any, rule: Spec) -> str:
 
 def _other_pattern(value: Any, rule: Spec) -> str:
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
-        return f"must {rule.pattern_words or f'match {rule.pattern}'}, not {_shown(value)}"
+        told = "" if rule.sealed else f", not {_shown(value)}"
+        return f"must {rule.pattern_words or f'match {rule.pattern}'}{told}"
     return ""
 
 
@@ -327,5 +328,5 @@ def _one_of(rule: Spec, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= 60 else text[:57] + "..."

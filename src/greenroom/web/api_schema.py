@@ -144,6 +144,15 @@ class ApiSchema:
     def has_ours(self) -> bool:
         return any(api_field.rule.extension for api_field in self.fields)
 
+    def missing(self, values: Mapping[str, Any], problems: Iterable[Problem]) -> list[Problem]:
+        """Required fields without a value, and without one of these problems."""
+        said = {problem.pointer for problem in problems}
+        return [
+            Problem(field.name, f"is required: {field.rule.help}")
+            for field in self.fields
+            if field.required and field.name not in values and field.name not in said
+        ]
+
     def show(self, values: Mapping[str, Any]) -> Json:
         shown: Json = {}
         ours: Json = {}
@@ -244,18 +253,8 @@ def read_as(
     faults = faults_of(unknown, Code.UNKNOWN_FIELD) + faults_of(problems)
     if problems_of:
         faults += faults_of(form.pointers(not_said(problems, problems_of(values))))
-    said_already = {fault.pointer for fault in faults}
-    missing = [
-        api_field
-        for api_field in form.fields
-        if api_field.required
-        and api_field.name not in values
-        and f"/{api_field.name}" not in said_already
-    ]
-    faults += faults_of(
-        Problem(api_field.name, f"is required: {api_field.rule.help}") for api_field in missing
-    )
-    return values, faults
+    said_already = [Problem(fault.pointer.lstrip("/"), "") for fault in faults]
+    return values, faults + faults_of(form.missing(values, said_already))
 
 
 def not_said(problems: Sequence[Problem], found: Iterable[Problem]) -> list[Problem]:

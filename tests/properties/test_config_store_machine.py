@@ -301,7 +301,7 @@ def test_a_reader_that_slept_while_the_log_was_shortened_reads_everything(
 
 def test_a_process_that_watches_hears_of_writes_that_changed_something(url: str) -> None:
     store, heard = SqlStore(url), []
-    store.watch(lambda: heard.append(store.revision()))
+    store.changes.watch(lambda: heard.append(store.revision()))
     store.write([Put(zone())], expected=0, author="me", now_ms=1)
     store.write([Put(zone())], expected=1, author="me", now_ms=1)
     assert heard == [1]

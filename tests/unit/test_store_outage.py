@@ -12,6 +12,7 @@ from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.watcher import Watcher
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert
+from greenroom.notifier import ChangeNotifier
 
 
 class FailingStore:
@@ -19,6 +20,7 @@ class FailingStore:
 
     def __init__(self) -> None:
         self.reason = "disk full"
+        self.changes = ChangeNotifier()
 
     def _fail(self) -> None:
         if self.reason:
@@ -30,10 +32,6 @@ class FailingStore:
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
         raise AssertionError("there is nothing to alert about")
-
-    def watch(self, changed) -> object:
-        self.changed = changed
-        return lambda: None
 
     def due(self, now_ms: int) -> list[object]:
         self._fail()
@@ -66,7 +64,7 @@ def test_the_sender_says_once_that_notifications_wait() -> None:
         nonlocal tries
         tries += 1
         store.reason = "" if tries > 3 else store.reason
-        store.changed()  # so it is tried again at once
+        store.changes.notify()  # so it is tried again at once
         return due(now_ms)
 
     store.due = counted

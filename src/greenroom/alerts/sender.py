@@ -14,6 +14,7 @@ from greenroom.alerts.rules.outbox import Due, next_try_ms
 from greenroom.alerts.store import SqlOutbox, StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
+from greenroom.notifier import Wake, in_loop
 
 LOOK_S = 0.5
 
@@ -48,7 +49,7 @@ class NotificationSender:
         self._now_ms = now_ms
         self._random = random
         self._monotonic = monotonic
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._outage = StoreOutage("notifications_waiting", "notifications_resumed")
         self._mine = False
         self._busy: dict[str, asyncio.Task[None]] = {}
@@ -56,12 +57,7 @@ class NotificationSender:
         self._forgot_s = monotonic()
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        def changed() -> None:
-            loop.call_soon_threadsafe(self._wake.set)
-
-        unwatch = self._outbox.watch(changed)
+        unwatch = self._outbox.changes.watch(in_loop(self._wake.set))
         try:
             while True:
                 try:
@@ -70,18 +66,10 @@ class NotificationSender:
                 except StorageFailed as error:
                     self._outage.failed(error)
                     self._lose()
-                await self._rest()
+                await self._wake.rest(LOOK_S)
         finally:
             unwatch()
             await self._stop()
-
-    async def _rest(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_S):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
-        self._wake.clear()
 
     async def _turn(self) -> None:
         now_s = self._monotonic()

@@ -40,6 +40,7 @@ from greenroom.errors import StorageFailed
 from greenroom.model.alert import INCIDENTS_KEPT_MS, Alert, Incident
 from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy
+from greenroom.notifier import ChangeNotifier
 
 # Logs a store outage once, and again for a new reason.
 
@@ -81,20 +82,13 @@ class SqlOutbox:
         self._transaction = store.transaction
         self._stored = store.read_within
         self.layer: Callable[[Configuration], Configuration] = lambda stored: stored
-        self._watchers: list[Callable[[], None]] = []
-
-    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """`changed` is called in the thread of `put`; it must not raise. Returns the function that
-        ends it.
-        """
-        self._watchers.append(changed)
-        return lambda: self._watchers.remove(changed)
+        self.changes = ChangeNotifier()
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
         """Returns the number of new alerts."""
         with self._transaction(writes=True) as connection:
             new = keep(connection, self.layer(self._stored(connection)), found, now_ms)
-        self.told()
+        self.changes.notify()
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
@@ -108,7 +102,7 @@ class SqlOutbox:
                 number,
                 now_ms,
             )
-        self.told()
+        self.changes.notify()
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]] | None:
         """None while a destination was not tried."""
@@ -127,10 +121,6 @@ class SqlOutbox:
             return None
         again = "it did not take the message, and greenroom tries again; the log says why"
         return found + [(Destination.of(row.destination).id, again) for row in left]
-
-    def told(self) -> None:
-        for changed in tuple(self._watchers):
-            changed()
 
     def due(self, now_ms: int) -> list[Due]:
         """At most AT_ONCE."""

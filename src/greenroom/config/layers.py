@@ -33,6 +33,7 @@ from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.rule import ListItem, RuleSet
 from greenroom.model.zone import NO_ORIGIN, Zone, in_zone
+from greenroom.notifier import ChangeNotifier
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.request.cookie_scope import CookieClaims, must_differ
@@ -392,8 +393,9 @@ class LayeredStore:
     ) -> list[AuditEntry]:
         return self._store.audit(limit, before, removed_from=removed_from, about=about, where=where)
 
-    def watch(self, changed: Callable[[], None]) -> None:
-        self._store.watch(changed)
+    @property
+    def changes(self) -> ChangeNotifier:
+        return self._store.changes
 
     def close(self) -> None:
         self._store.close()

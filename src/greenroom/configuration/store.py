@@ -4,7 +4,7 @@ A reader reads only the entries that the log says are newer.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from greenroom.database.tables import audit, entries, state
 from greenroom.errors import InvalidConfig, Problem, RevisionConflict
 from greenroom.model.change import AUTHOR_MAX, AuditEntry, AuditFilter, Change, Step, applied, told
 from greenroom.model.configuration import SEALED_KINDS, Configuration, Entry
+from greenroom.notifier import ChangeNotifier
 
 AUDIT_KEPT = 1_000_000
 """About 300 MB."""
@@ -77,7 +78,7 @@ class SqlStore:
         self._prepared = False
         self._known = self._all_open = Configuration()
         self._seals = seals or NoSeals()
-        self._watchers: list[Callable[[], None]] = []
+        self.changes = ChangeNotifier()
         self.sessions = SqlSessions(self.transaction)
 
     def prepare(self) -> None:
@@ -133,8 +134,7 @@ class SqlStore:
                     connection.execute(update(state).values(revision=expected))
             self._known = after
         if steps:
-            for changed in self._watchers:
-                changed()
+            self.changes.notify()
         return after
 
     def seal_stored(self, *, again: bool = False) -> tuple[int, int]:
@@ -213,9 +213,6 @@ class SqlStore:
             )
             for row in rows
         ]
-
-    def watch(self, changed: Callable[[], None]) -> None:
-        self._watchers.append(changed)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -1,7 +1,6 @@
 """Runs probes when they are due, concurrently, each check at most once at a time."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from greenroom.health.probes import CannotProbe
 from greenroom.health.timetable import DueCheck, Timetable
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
+from greenroom.notifier import Wake
 
 PROBES_AT_ONCE = 3_000
 """Ten thousand checks a minute on unresponsive servers are 2,500. Each takes a socket and about 30
@@ -48,7 +48,7 @@ class ProbeRunner:
         self._report = report
         self._now_ms = now_ms
         self._at_once = at_once
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes = self._failed = 0
         self._late = [(0, 0), (0, 0)]  # (minute, greatest delay) of the last minute and of this one
@@ -73,7 +73,6 @@ class ProbeRunner:
     async def run(self) -> None:
         try:
             while True:
-                self._wake.clear()
                 for due in self._table.take(self._now_ms(), self._at_once - len(self._tasks)):
                     task = asyncio.create_task(self._one(due))
                     self._tasks.add(task)
@@ -93,9 +92,7 @@ class ProbeRunner:
         next_ms = self._table.next_ms()
         full = len(self._tasks) >= self._at_once
         wait_s = None if next_ms is None or full else max(0, next_ms - self._now_ms()) / 1000
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await self._wake.wait()
+        await self._wake.rest(wait_s)
 
     async def _one(self, due: DueCheck) -> None:
         began_ms = self._now_ms()

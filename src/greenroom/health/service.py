@@ -30,6 +30,7 @@ from greenroom.model.probe import (
     ProbeResult,
     Report,
 )
+from greenroom.notifier import Wake
 
 TERM_MS = 15_000
 RENEW_S = 5.0
@@ -65,6 +66,7 @@ class HealthService:
         self._placed: Mapping[str, Placed] = {}
         self.leads = False
         self.remembers = asyncio.Event()
+        self._configured = Wake()
         self._writer = HealthWriter(store, sink, now_ms)
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
@@ -78,6 +80,7 @@ class HealthService:
         """`here`: the region of local probes, empty for all; None disables them."""
         moved, self._here = here != self._here, here
         changed, self._placed = placed != self._placed, placed
+        self._configured.set()
         if self.leads and moved:
             self._place_own_agent()
         if self.leads and changed:
@@ -162,7 +165,7 @@ class HealthService:
 
     async def _lead_or_follow(self) -> None:
         while not self._placed:  # an installation without checks needs no lease, and no database
-            await asyncio.sleep(LOOK_S)
+            await self._configured.rest()
         while True:
             try:
                 if await asyncio.to_thread(self._store.acquire, self._holder, TERM_MS):

@@ -3,7 +3,6 @@ condition, then handed on, then crossed out; after a crash it is handed on again
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -13,6 +12,7 @@ from greenroom.errors import StorageFailed
 from greenroom.health.alerts import AlertSink
 from greenroom.health.outcome import Pending
 from greenroom.health.rules.memory import HealthStore
+from greenroom.notifier import Wake
 
 WRITE_S = 1.0
 
@@ -26,7 +26,7 @@ class HealthWriter:
         self._store = store
         self._sink = sink
         self._now_ms = now_ms
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._report_failure = ""
         self._alerts_waiting = True
         self.pending = Pending(self._wake.set)
@@ -36,10 +36,7 @@ class HealthWriter:
         try:
             while True:
                 await self.write()
-                self._wake.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(WRITE_S):
-                        await self._wake.wait()
+                await self._wake.rest(WRITE_S)
         finally:
             await asyncio.shield(self.write())
 

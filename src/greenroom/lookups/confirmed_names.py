@@ -12,6 +12,8 @@ from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Protocol, TypeVar, cast
 
+from greenroom.notifier import Wake
+
 DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
@@ -112,7 +114,7 @@ class ConfirmedNames:
         self._bad: dict[str, tuple[str, int]] = {}
         self._pending: dict[str, str] = {}  # network -> the address to ask about
         self._under_way: set[str] = set()
-        self._asked = asyncio.Event()
+        self._asked = Wake()
 
     def name_of(self, address: str) -> str:
         """Empty until it is known."""
@@ -128,12 +130,11 @@ class ConfirmedNames:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
-                await self._asked.wait()
+                await self._asked.rest()
                 while self._pending and len(self._under_way) < UNDER_WAY_MAX:
                     network = next(iter(self._pending))
                     self._under_way.add(network)
                     group.create_task(self._answer(network, self._pending.pop(network)))
-                self._asked.clear()
 
     def _ask(self, address: str) -> None:
         network = _network(address)

@@ -31,6 +31,7 @@ from greenroom.errors import StorageFailed
 from greenroom.gateway.server import Gateway
 from greenroom.model.clock import Clock
 from greenroom.model.room import Room
+from greenroom.notifier import Wake
 from greenroom.runtime.front_ends import BuiltInFrontEnd, GatewayFrontEnd
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.web.stores import ConfigStore
@@ -122,7 +123,7 @@ class ProcessCapacity:
         self._rooms: dict[str, RoomCapacity] = {}
         self._states: Mapping[str, CapacityState] = {}
         self._notes: dict[str, tuple[Room, CapacityNote]] = {}
-        self._noted = asyncio.Event()
+        self._noted = Wake()
         self._stepped_ms = 0
         self._reported = False
         self._instances: dict[str, tuple[int, int]] = {}
@@ -280,8 +281,7 @@ class ProcessCapacity:
 
     async def _keep_notes(self) -> None:
         while True:
-            await self._noted.wait()
-            self._noted.clear()
+            await self._noted.rest()
             while self._notes:
                 room_id, found = next(iter(self._notes.items()))
                 room, note = found

@@ -32,6 +32,7 @@ from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import Room
+from greenroom.notifier import ChangeNotifier, Wake
 from greenroom.outbound import Guard
 from greenroom.outbound.guard import Listening
 from greenroom.runtime.assemble import origins
@@ -66,12 +67,14 @@ class ProcessHealth:
         outbox: SqlOutbox,
         clock: Clock,
         listening: Listening,
+        applied: ChangeNotifier,
     ) -> None:
-        """`look` is called repeatedly; `listening` gives greenroom's own listeners, which no
+        """`applied` notifies when `look` returns something new; `listening` gives greenroom's own listeners, which no
         check may be on.
         """
         config, _ = look()
         self._look = look
+        self._applied = applied
         self._store = SqlHealthStore(
             config.store if config.store.startswith("postgres") else default_url(data)
         )
@@ -176,6 +179,8 @@ class ProcessHealth:
         self._store.close()
 
     async def _follow(self) -> None:
+        wake = Wake()
+        self._applied.watch(wake.set)
         applied: Config | None = None
         while True:
             config, known = self._look()
@@ -186,7 +191,7 @@ class ProcessHealth:
                 )  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
                 self.service.configure(found, health.region if health.probe else None)
-            await asyncio.sleep(LOOK_S)
+            await wake.rest()
 
 
 def placed(known: Configuration) -> dict[str, Placed]:

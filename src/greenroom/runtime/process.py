@@ -45,6 +45,7 @@ from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
+from greenroom.notifier import ChangeNotifier
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
@@ -131,6 +132,7 @@ class Process:
         self._stored = Configuration()
         self._logged_faults: tuple[Problem, ...] = ()
         self._applying = asyncio.Lock()
+        self._applied = ChangeNotifier()
         self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
         self._capacity: ProcessCapacity | None = None
@@ -190,6 +192,7 @@ class Process:
                 self._notifications,
                 self._health,
                 self._say,
+                self._applied,
                 shared=self._one_of_many,
             )
             shown = status_preview(
@@ -264,7 +267,12 @@ class Process:
                 await asyncio.to_thread(published.read)
         running = lambda: (self.config, layered.over(self._stored))  # noqa: E731
         self._health = ProcessHealth(
-            running, data.path, self._notifications.outbox, self._clock, published.everywhere
+            running,
+            data.path,
+            self._notifications.outbox,
+            self._clock,
+            published.everywhere,
+            self._applied,
         )
         undo.callback(self._health.close)
         return layered
@@ -509,11 +517,13 @@ class Process:
                 raise InvalidConfig(new)
             await self._apply(config, assemble.lookups(file, self._names), strict=True)
             self._file = file
+        self._applied.notify()
 
     async def _apply_stored(self, stored: Configuration) -> None:
         async with self._applying:
             await self._apply(merged(self._file, stored), self._lookups())
             self._stored = stored
+        self._applied.notify()
         if self._reloader.state.problems:
             # what was wrong with the file may have been what stood in the store
             self._reloader.ask()

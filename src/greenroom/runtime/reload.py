@@ -1,7 +1,6 @@
 """Reloads a changed configuration, or keeps the last good one and reports why."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -13,6 +12,7 @@ from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.state import ConfigState, StoreState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew
 from greenroom.model.configuration import Configuration
+from greenroom.notifier import Wake, in_loop
 from greenroom.web.stores import ConfigStore
 
 LOOK_S = 0.5
@@ -51,7 +51,7 @@ class Reloader:
         self._now_ms = now_ms
         self._stamp = stamp
         self._started_with = running
-        self._asked = asyncio.Event()
+        self._asked = Wake()
         self.state = ConfigState(file=source.name, loaded_ms=now_ms())
 
     def ask(self) -> None:
@@ -60,10 +60,7 @@ class Reloader:
     async def watch(self) -> None:
         seen = self._stamp
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), LOOK_S)
-            asked = self._asked.is_set()
-            self._asked.clear()
+            asked = await self._asked.rest(LOOK_S)
             now = self._source.stamp()
             if asked or (now == seen and now != self._stamp):
                 await self.reload()
@@ -150,7 +147,7 @@ class StoreFollower:
         self._now_ms = now_ms
         self._running = Configuration()
         self._copied: Configuration | None = None
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._next_try_s = 0.0
         self.state = StoreState(name=name)
 
@@ -180,20 +177,10 @@ class StoreFollower:
 
     async def run(self, apply: Apply, unfinished: Callable[[], bool] = lambda: False) -> None:
         """`unfinished`: applying the same revision again may do more."""
-        loop = asyncio.get_running_loop()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(self._wake.set)
-
-        self._store.watch(wake)
+        self._store.changes.watch(in_loop(self._wake.set))
         while True:
-            await self._look(apply, loop.time, unfinished)
-            try:
-                async with asyncio.timeout(POLL_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
+            await self._look(apply, asyncio.get_running_loop().time, unfinished)
+            await self._wake.rest(POLL_S)
 
     async def _look(
         self, apply: Apply, time_s: Callable[[], float], unfinished: Callable[[], bool]

@@ -12,6 +12,7 @@ from greenroom.config.config import Config
 from greenroom.configuration.state import RoomState
 from greenroom.decision.room_view import RoomView
 from greenroom.model.status_page import StatusPage, listen_parts
+from greenroom.notifier import ChangeNotifier, Wake
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.health import ProcessHealth
@@ -204,10 +205,12 @@ class PageListeners:
         notifications: Notifications | None,
         health: ProcessHealth | None,
         say: Callable[[str], None],
+        applied: ChangeNotifier,
         *,
         shared: bool,
     ) -> None:
         self._look = look
+        self._applied = applied
         self._parts = (notifications, health)
         self._say = say
         self._shared = shared
@@ -217,10 +220,12 @@ class PageListeners:
 
     async def run(self) -> None:
         """Until it is cancelled. An address that is taken is tried again."""
+        wake = Wake()
+        self._applied.watch(wake.set)
         try:
             while True:
                 await self._follow()
-                await asyncio.sleep(LOOK_S)
+                await wake.rest(LOOK_S if self.refused else None)
         finally:
             for listener in self._open.values():
                 await listener.close()

@@ -1,12 +1,13 @@
 """The stores that pages and API calls use: the configuration, and sessions of the dashboard."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from greenroom.errors import Problem
 from greenroom.model.account import SessionRow
 from greenroom.model.change import AuditEntry, AuditFilter, Change
 from greenroom.model.configuration import Configuration
+from greenroom.notifier import ChangeNotifier
 
 
 class ConfigStore(Protocol):
@@ -52,10 +53,9 @@ class ConfigStore(Protocol):
         belonged to this object; `about`: only those of this (kind, id).
         """
 
-    def watch(self, changed: Callable[[], None]) -> None:
-        """After every write made through this object, in the writer's thread; must not block or
-        raise.
-        """
+    @property
+    def changes(self) -> ChangeNotifier:
+        """Of every write made through this object, in the writer's thread."""
 
     def close(self) -> None: ...
 

@@ -24,6 +24,7 @@ from greenroom.ledgers.coordination import (
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.leader_loop import LeaderLoop, ended
 from greenroom.model.room import Room
+from greenroom.notifier import Wake
 
 LOCK_RETRY_S = 0.5
 
@@ -67,7 +68,7 @@ class DataCenterSync:
         self._answered: float | None = None
         self._batches = self._unanswered = 0
         self._number = time.time_ns() // 1_000_000  # batches of different processes are told apart
-        self._requested = asyncio.Event()
+        self._requested = Wake()
         self._borrowers: dict[str, asyncio.Future[None]] = {}
         self._far_borrowers: dict[str, asyncio.Task[None]] = {}
         self._requesters: set[str] = (
@@ -148,12 +149,8 @@ class DataCenterSync:
             if wants:
                 await self._sync_rooms(wants)
             else:
-                self._requested.clear()
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(
-                        self._requested.wait(),
-                        min(self._schedule.rest_ms(_now_ms(), room_ids) / 1000, LOCK_RETRY_S),
-                    )
+                rest_s = self._schedule.rest_ms(_now_ms(), room_ids) / 1000
+                await self._requested.rest(min(rest_s, LOCK_RETRY_S))
 
     async def _listen(self) -> None:
         while True:

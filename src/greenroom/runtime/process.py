@@ -15,10 +15,7 @@ from typing import Any, cast
 import structlog
 from starlette.routing import BaseRoute
 
-from greenroom.api.app import control_app, under_prefix
 from greenroom.api.data_centers import draw_routes
-from greenroom.api.management import management_api
-from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
 from greenroom.config.config import Config, UnitFault
 from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
 from greenroom.config.load import ConfigSource, load_stamped
@@ -52,12 +49,10 @@ from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.capacity import ProcessCapacity
 from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
+from greenroom.runtime.control_plane import ControlPlane
 from greenroom.runtime.dashboard import (
     KeyFile,
     Running,
-    control_listeners,
-    open_dashboard,
-    sign_in_lines,
 )
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.explain import explained
@@ -79,7 +74,7 @@ from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announc
 from greenroom.runtime.published_listeners import PublishedListeners
 from greenroom.runtime.reload import Reloader, StoreFollower
 from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
-from greenroom.runtime.status_page import PageListeners, open_status_pages, status_preview
+from greenroom.runtime.status_page import StatusListeners
 from greenroom.settings.process import Address
 
 VERSION = version("greenroom")
@@ -158,76 +153,49 @@ class Process:
             self._decide = (
                 listeners.address("decide", self.config.listen) if listeners.decide else None
             )
-            store = await self._begin_with_store(data, listeners, undo)
+            store, notifications, health = await self._begin_with_store(data, listeners, undo)
             draws = DrawFiles(data.path)
-            service = self._health.service if self._health else None
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
-            origins = lambda pointer, url: resolved_origin_problems(  # noqa: E731
-                self._own_listeners(), pointer, url, self._published.everywhere_now
-            )
-            answers, sessions = analytics.answers(), self._store.sessions
-            api = management_api(
-                store,
-                sessions,
-                self._clock,
-                self,
-                origins,
-                self,
-                service,
-                self._notifications,
-                answers,
-                self,
-            )
-            routes = [under_prefix(api), *draw_routes(self, draws), *self._routes]
-            status = open_status_pages(
+            config = lambda: self.config  # noqa: E731
+            status = StatusListeners(
+                config,
                 self._known,
-                self._notifications,
-                self._health,
+                notifications,
+                health,
                 self._say,
+                self._applied,
                 undo,
                 shared=self._one_of_many,
             )
-            self._page_listeners = PageListeners(
-                self._known,
-                self._notifications,
-                self._health,
-                self._say,
-                self._applied,
-                shared=self._one_of_many,
-            )
-            shown = status_preview(
-                lambda: self.config,
-                self._known,
-                self._notifications,
-                self._health,
-                self._page_listeners,
-            )
-            keys = KeyFile(data.path, self._clock)
             running = Running(
                 self,
                 self,
-                origins,
-                service,
-                self._notifications,
+                lambda pointer, url: resolved_origin_problems(
+                    self._own_listeners(), pointer, url, self._published.everywhere_now
+                ),
+                health.service,
+                notifications,
                 analytics.store(),
-                shown,
-                keys,
+                None,
+                KeyFile(data.path, self._clock),
                 self,
             )
-            config = lambda: self.config  # noqa: E731
-            dashboard = self._dashboard = open_dashboard(
-                store, sessions, self._clock, running, answers, config, self._published.everywhere
-            )
-            app = control_app(self, self._exposition(), routes, dashboard)
-            control = self._control_listeners = control_listeners(
-                app, lambda: self.config, listeners.control
+            control = self._control_plane = ControlPlane(
+                running,
+                store,
+                self._store.sessions,
+                self._clock,
+                analytics.answers(),
+                status,
+                config,
+                [*draw_routes(self, draws), *self._routes],
+                self._published.everywhere,
+                listeners.control,
             )
             if self._parts.signals:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
-                for listener in (*control, *status):
-                    ending.push_async_callback(listener.close)
-                    await listener.start()
+                await control.start(ending)
                 await self._serve(data, listeners, draws)
 
     def _known(self, asked: bool = True) -> tuple[ProcessState, Config, Configuration]:
@@ -235,7 +203,7 @@ class Process:
 
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
-    ) -> LayeredStore:
+    ) -> tuple[LayeredStore, Notifications, ProcessHealth]:
         seals = seals_of(data.path)
         store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
@@ -246,7 +214,7 @@ class Process:
         layered = self._layered = LayeredStore(
             store, lambda: self._file, self._clock.now_ms, compile_faults
         )
-        self._notifications = Notifications(
+        notifications = self._notifications = Notifications(
             store,
             layered,
             self._file,
@@ -266,16 +234,16 @@ class Process:
                 await asyncio.to_thread(published.publish)
                 await asyncio.to_thread(published.read)
         running = lambda: (self.config, layered.over(self._stored))  # noqa: E731
-        self._health = ProcessHealth(
+        health = self._health = ProcessHealth(
             running,
             data.path,
-            self._notifications.outbox,
+            notifications.outbox,
             self._clock,
             published.everywhere,
             self._applied,
         )
-        undo.callback(self._health.close)
-        return layered
+        undo.callback(health.close)
+        return layered, notifications, health
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """Inside the event loop."""
@@ -369,17 +337,6 @@ class Process:
                 cause=probable_cause(room, arrival),
             )
 
-    def _exposition(self) -> Exposition:
-        described = list(Counts().described())
-        gauges = frozenset(name for name, _, gauge, _ in described if gauge)
-        return Exposition(
-            self,
-            (
-                *EXPORTED,
-                *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges),
-            ),
-        )
-
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -443,7 +400,7 @@ class Process:
                     self._reloader.watch,
                     self._follow,
                     self._published.run,
-                    self._page_listeners.run,
+                    self._control_plane.run,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,
@@ -496,7 +453,9 @@ class Process:
             ) from None
         self._phase = "serving"
         more = (
-            await sign_in_lines(self._dashboard, self._control, tls=bool(self.config.control_tls))
+            await self._control_plane.sign_in_lines(
+                self._control, tls=bool(self.config.control_tls)
+            )
             if self._parts.control
             else []
         )
@@ -543,8 +502,7 @@ class Process:
                 raise StorageFailed("; ".join(ledgers.closed(prepared)[one] for one in sorted(new)))
             await compiler.compile_ahead(config, prepared, self._clock.now_ms(), lookups)
             table = compiler.table(config, prepared, self._clock.now_ms(), lookups, strict=strict)
-            for listener in self._control_listeners:
-                listener.configure(config)
+            self._control_plane.configure(config)
             for front_end in self._front_ends:
                 front_end.configure(config)
         except BaseException:

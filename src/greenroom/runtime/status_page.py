@@ -135,85 +135,37 @@ EVERYTHING = StatusPage(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
 
 
-def status_preview(
-    config: Callable[[], Config],
-    look: Look,
-    notifications: Notifications | None,
-    health: ProcessHealth | None,
-    listeners: "PageListeners",
-) -> ShownStatusPages | None:
-    """None in a process that cannot know what is on the pages."""
-    if notifications is None or health is None:
-        return None
-    gather = StatusFactsSource(look, notifications, health).gather
-    return ShownStatusPages(config, gather, lambda: listeners.refused)
-
-
 def _room(state: RoomState, config: Config) -> RoomFacts:
     room, zone = state.room, config.zones.get(state.room.id)
     view = RoomView(state.now or Effective(room), state.figures, room.suspended)
     return RoomFacts(room.id, room.name, view, zone.name if zone else "")
 
 
-def open_status_pages(
-    look: Look,
-    notifications: Notifications | None,
-    health: ProcessHealth | None,
-    say: Callable[[str], None],
-    undo: ExitStack,
-    *,
-    shared: bool,
-) -> list[AppListener]:
-    """Does not start it; none without an address. Raises CannotStart. `shared`: other processes
-    serve them on the same address.
+class StatusListeners:
+    """Serve the status pages: one at the address of the process, and one at each that a page names,
+    opened and closed as pages change.
     """
-    address = look()[1].status_listen
-    if address is None or notifications is None or health is None:
-        return []
-    listener = bind(
-        address, "the status pages", reuse_port=shared, mode=int(look()[1].socket_mode, 8)
-    )
-    undo.callback(listener.close)
-    say(f"status     {bound(listener).url('http')}")
-    return [_listener(listener, "", look, notifications, health, by_socket=bool(address.path))]
-
-
-def _listener(
-    listener: socket.socket,
-    listen: str,
-    look: Look,
-    notifications: Notifications,
-    health: ProcessHealth,
-    *,
-    by_socket: bool = False,
-) -> AppListener:
-    pages = status_pages(
-        lambda: [one for one in look()[1].status_pages if one.listen == listen],
-        StatusFactsSource(look, notifications, health).gather,
-    )
-    return AppListener(
-        WithClientAddress(pages, lambda: process_policy(look()[1]), by_socket=by_socket), listener
-    )
-
-
-class PageListeners:
-    """Listeners at the addresses that status pages name, opened and closed as pages change."""
 
     def __init__(
         self,
+        config: Callable[[], Config],
         look: Look,
-        notifications: Notifications | None,
-        health: ProcessHealth | None,
+        notifications: Notifications,
+        health: ProcessHealth,
         say: Callable[[str], None],
         applied: ChangeNotifier,
+        undo: ExitStack,
         *,
         shared: bool,
     ) -> None:
-        self._look = look
-        self._applied = applied
-        self._parts = (notifications, health)
+        """Raises CannotStart. `shared`: other processes serve them on the same address."""
+        self._config = config
+        self._gather = StatusFactsSource(look, notifications, health).gather
         self._say = say
+        self._applied = applied
         self._shared = shared
+        self.fixed = self._at_own_address(undo)
+        """To be started by the caller."""
         self._open: dict[str, AppListener] = {}
         self.refused: dict[str, str] = {}
         """Why, by the address."""
@@ -230,8 +182,32 @@ class PageListeners:
             for listener in self._open.values():
                 await listener.close()
 
+    def preview(self) -> ShownStatusPages:
+        return ShownStatusPages(self._config, self._gather, lambda: self.refused)
+
+    def _at_own_address(self, undo: ExitStack) -> list[AppListener]:
+        config = self._config()
+        address = config.status_listen
+        if address is None:
+            return []
+        mode = int(config.socket_mode, 8)
+        listener = bind(address, "the status pages", reuse_port=self._shared, mode=mode)
+        undo.callback(listener.close)
+        self._say(f"status     {bound(listener).url('http')}")
+        return [self._listener(listener, "", by_socket=bool(address.path))]
+
+    def _listener(
+        self, listener: socket.socket, listen: str, *, by_socket: bool = False
+    ) -> AppListener:
+        pages = status_pages(
+            lambda: [one for one in self._config().status_pages if one.listen == listen],
+            self._gather,
+        )
+        policy = lambda: process_policy(self._config())  # noqa: E731
+        return AppListener(WithClientAddress(pages, policy, by_socket=by_socket), listener)
+
     async def _follow(self) -> None:
-        wanted = {page.listen for page in self._look()[1].status_pages if page.listen}
+        wanted = {page.listen for page in self._config().status_pages if page.listen}
         for gone in self._open.keys() - wanted:
             await self._open.pop(gone).close()
         self.refused = {at: why for at, why in self.refused.items() if at in wanted}
@@ -239,8 +215,8 @@ class PageListeners:
             await self._begin(listen)
 
     async def _begin(self, listen: str) -> None:
-        (notifications, health), parts = self._parts, listen_parts(listen)
-        if notifications is None or health is None or parts is None:
+        parts = listen_parts(listen)
+        if parts is None:
             return
         try:
             listener = bind(Address(*parts), "a status page", reuse_port=self._shared)
@@ -249,7 +225,7 @@ class PageListeners:
                 log.warning("status_page_not_served", reason=str(error))
             self.refused[listen] = str(error)
             return
-        self._open[listen] = _listener(listener, listen, self._look, notifications, health)
+        self._open[listen] = self._listener(listener, listen)
         await self._open[listen].start()
         self.refused.pop(listen, None)
         self._say(f"status     {bound(listener).url('http')}")

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 
 from starlette.routing import BaseRoute
 
@@ -21,6 +22,7 @@ from greenroom.runtime.dashboard import (
     open_dashboard,
     sign_in_lines,
 )
+from greenroom.runtime.metrics_export import export_metrics
 from greenroom.runtime.status_page import StatusListeners
 from greenroom.settings.process import Address
 from greenroom.web.stores import ConfigStore, SessionStore
@@ -57,6 +59,7 @@ class ControlPlane:
         self._dashboard = open_dashboard(store, sessions, clock, shown, answers, config, listening)
         routes = [under_prefix(api), *routes]
         app = control_app(running.observed, _exposition(running.observed), routes, self._dashboard)
+        self._observed, self._config = running.observed, config
         self._status = status
         self._listeners = control_listeners(app, config, listener)
         self.run = status.run
@@ -70,6 +73,13 @@ class ControlPlane:
         """OSError when a certificate cannot be used."""
         for listener in self._listeners:
             listener.configure(config)
+
+    async def export_metrics(self) -> None:
+        await export_metrics(
+            lambda: _exposition(self._observed),
+            lambda: self._config().metrics,
+            version("greenroom"),
+        )
 
     async def sign_in_lines(self, control: Address, *, tls: bool) -> list[str]:
         return await sign_in_lines(self._dashboard, control, tls=tls)

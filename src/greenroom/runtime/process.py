@@ -68,7 +68,6 @@ from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore,
 from greenroom.runtime.local_config import keep_sealed, seals_of
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
-from greenroom.runtime.metrics_export import export_metrics
 from greenroom.runtime.notifications import Notifications
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.published_listeners import PublishedListeners
@@ -411,7 +410,7 @@ class Process:
                     self._check_health,
                     lambda: capacity.run(lambda: decision.table),
                     lambda: self._analytics.run(ledgers),
-                    lambda: export_metrics(self._exposition, lambda: self.config.metrics, VERSION),
+                    self._control_plane.export_metrics,
                 ):
                     await self.stopping.wait()
                     await self._drain()

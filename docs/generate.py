@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 from generate_api import MANY, NOTE, PATTERN_MAX, api, api_errors, entry, shared_rows, span
+from generate_log import log
 
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
@@ -396,6 +397,7 @@ PAGES = {
     "configuration.md": configuration,
     "variables.md": variables,
     "metrics.md": metrics,
+    "log.md": log,
     "alerts.md": alerts,
     "rules.md": rules,
 }

@@ -152,7 +152,7 @@ def test_waiting_rooms(drive) -> None:
             "fifo",
             "",
         )
-        assert plain.additional_routes == []
+        assert (plain.additional_routes, plain.cookie_suffix) == (None, None)
         assert (await done(cf.waiting_rooms.delete(room.id, zone_id=zone.id))).id == room.id
         with pytest.raises(cloudflare.NotFoundError):
             await done(cf.waiting_rooms.get(room.id, zone_id=zone.id))

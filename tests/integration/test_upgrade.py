@@ -154,7 +154,9 @@ def missing(was: Any, now: Any, at: str = "") -> list[str]:
         ]
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         return [lost for i, inner in enumerate(was) for lost in missing(inner, now[i], f"{at}/{i}")]
-    return [] if was == now else [f"{at}: {was!r} was, {now!r} is"]
+    # what nobody set is null since 1.0, where it was empty
+    same = was == now or (now is None and was in ("", [], {}))
+    return [] if same else [f"{at}: {was!r} was, {now!r} is"]
 
 
 # First: who does not come for a minute loses the place.

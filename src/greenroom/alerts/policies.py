@@ -134,7 +134,7 @@ class Filters:
         }
 
     def show(self, value: Any) -> Any:
-        return {name: list(values) for name, values in value.items()}
+        return {name: list(values) for name, values in value.items()} or None
 
     def schema(self, _rule: Spec, /) -> Json:
         # The list of available alerts says which names an alert type has.
@@ -144,7 +144,7 @@ class Filters:
             "maxItems": FILTER_VALUES_MAX,
         }
         return {
-            "type": "object",
+            "type": ["object", "null"],
             "additionalProperties": {**values, "type": ["array", "null"]},
             "maxProperties": FILTERS_MAX,
         }
@@ -157,10 +157,10 @@ POLICY = ApiSchema(
     (
         ApiField("id", _RULES["id"], Plain(str), ""),
         ApiField("name", _RULES["name"], Plain(str)),
-        ApiField("description", _RULES["description"], Plain(str), ""),
+        ApiField("description", _RULES["description"], Plain(str, or_null=True), ""),
         ApiField("enabled", _RULES["enabled"], Plain(bool), True),
         ApiField("alert_type", replace(_RULES["alert_type"], choices=ALERT_TYPES), Plain(str)),
-        ApiField("alert_interval", _RULES["alert_interval"], Plain(str), ""),
+        ApiField("alert_interval", _RULES["alert_interval"], Plain(str, or_null=True), ""),
         ApiField(
             "mechanisms",
             Spec("where alerts go: e-mail addresses, ids of webhooks and of PagerDuty services"),

@@ -18,6 +18,7 @@ from greenroom.cli.analytics import analytics
 from greenroom.cli.explain import explain
 from greenroom.cli.keys import keys, pass_secret
 from greenroom.cli.open_until import open_until
+from greenroom.cli.plan import plan
 from greenroom.cli.probe import probe
 from greenroom.cli.ready import ready
 from greenroom.cli.rooms import rooms
@@ -434,6 +435,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     },
     "Run a sale": {"room": rooms},
     "Plan a sale, and see what happened": {
+        "plan": plan,
         "simulate": simulate,
         "explain": explain,
         "analytics": analytics,

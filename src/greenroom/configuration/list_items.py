@@ -79,7 +79,13 @@ ITEM = ApiSchema(
             Plain(int),
             writable=True,
         ),
-        *(api_field for api_field in ApiSchema.of(ListItem).fields if api_field.name == "comment"),
+        *(
+            api_field
+            for api_field in ApiSchema.of(
+                ListItem, shapes={"comment": Plain(str, or_null=True)}
+            ).fields
+            if api_field.name == "comment"
+        ),
         computed("created_on", "creation time", Shown(_TIME)),
         computed("modified_on", "time of the last change", Shown(_TIME)),
     )
@@ -197,7 +203,7 @@ def show(kind: str, entry: Entry[ListItem]) -> Json:
     return {
         "id": record.id,
         kind: value,
-        "comment": record.comment,
+        "comment": record.comment or None,
         "created_on": plain_moment(entry.created_ms),
         "modified_on": plain_moment(entry.modified_ms),
     }

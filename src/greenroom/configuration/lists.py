@@ -15,7 +15,7 @@ from greenroom.web.api_schema import (
     overlaid,
     read_as,
 )
-from greenroom.web.api_shapes import Json, Shown
+from greenroom.web.api_shapes import Json, Plain, Shown
 from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
@@ -39,6 +39,7 @@ _COUNT = {"type": "integer", "minimum": 0}
 
 LIST = ApiSchema.of(
     RuleList,
+    shapes={"description": Plain(str, or_null=True)},
     without=("items",),
     more=(
         computed("num_items", "number of items", Shown(_COUNT)),

@@ -66,7 +66,8 @@ _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
 ROOM = ApiSchema.of(
     Room,
     shapes={
-        "additional_routes": Several(Route),
+        "additional_routes": Several(Route, or_null=True),
+        "cookie_suffix": Plain(str, or_null=True),
         "cookie_attributes": Nested(CookieAttributes),
         "branding": Nested(Branding),
         "branding_messages": Several(LocalMessage),

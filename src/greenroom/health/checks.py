@@ -161,6 +161,7 @@ HEALTH_CHECK = ApiSchema.of(
         "tcp_config": CheckPart(TcpCheck),
         "check_regions": Regions(),
         "type": Kind(),
+        "description": Plain(str, or_null=True),
         **dict.fromkeys(_ZEROS, DefaultNumber()),
     },
     more=(

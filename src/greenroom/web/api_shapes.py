@@ -32,13 +32,14 @@ class Shape(Protocol):
 @dataclass(frozen=True, slots=True)
 class Plain:
     """`caseless` lowers capitals. `format` replaces a long pattern in the schema. `absent` values
-    mean the default.
+    mean the default. `or_null` shows empty text as null.
     """
 
     kind: type
     caseless: bool = False
     format: str = ""
     absent: tuple[Any, ...] = ()
+    or_null: bool = False
 
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
         # The record checks the bounds.
@@ -47,9 +48,13 @@ class Plain:
         return value.lower() if self.caseless and isinstance(value, str) else value
 
     def show(self, value: Any) -> Any:
-        return value
+        # As at Cloudflare where its Terraform provider has no default: what a plan leaves out is
+        # null there, and another answer would be a change in every plan.
+        return None if self.or_null and value == "" else value
 
     def schema(self, rule: Spec) -> Json:
+        if self.or_null:
+            rule = replace(rule, nullable=True)
         if self.format:
             return _plain_schema(self.kind, replace(rule, pattern=""), self.caseless) | {
                 "format": self.format
@@ -89,11 +94,14 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """`pattern` only describes the strings; the record checks them."""
+    """`pattern` only describes the strings; the record checks them. `or_null` shows an empty list as
+    null.
+    """
 
     record: type | None = None
     choices: tuple[str, ...] = ()
     pattern: str = ""
+    or_null: bool = False
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         if reason := wrong_kind(value, list):
@@ -107,6 +115,8 @@ class Several:
         )
 
     def show(self, value: Any) -> Any:
+        if self.or_null and not value:
+            return None
         return (
             list(value)
             if self.record is None
@@ -118,7 +128,7 @@ class Several:
         if self.pattern:
             strings["pattern"] = self.pattern
         listed: Json = {
-            "type": "array",
+            "type": ["array", "null"] if self.or_null else "array",
             "items": _record_schema(self.record) if self.record else strings,
         }
         return listed | ({} if rule.high is None else {"maxItems": rule.high})

@@ -435,7 +435,7 @@ def _policy_field(
     made = field_view(
         alert_policies.POLICY,
         name,
-        values.get(name, ""),
+        "" if values.get(name) is None else values[name],
         faults,
         label=POLICY_LABELS[name],
         words=words,

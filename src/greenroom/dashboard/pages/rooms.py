@@ -153,7 +153,7 @@ def show(page: PageRequest) -> Response:
     entry = page.room
     if page.is_fragment:
         return page.render("room_now.html", entry=entry, **_now(page))
-    shown = flat(rooms.show(page.known, entry, page.now_ms))
+    shown = _values(rooms.show(page.known, entry, page.now_ms))
     state = room_state(page, entry.id)
     return page.render(
         "room.html",
@@ -209,6 +209,16 @@ def sale_of(page: PageRequest, entry: Entry[Room], live: RoomView) -> tuple[Even
     return coming, coming_words(coming, entry.record, page.now_ms, viewer.zone, number)
 
 
+def _values(document: Json) -> Json:
+    """As forms and tables show them: nothing instead of null."""
+    found = flat(document)
+    return {
+        **found,
+        "cookie_suffix": found["cookie_suffix"] or "",
+        "additional_routes": found["additional_routes"] or [],
+    }
+
+
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
     """The page folds those at their default."""
     present = [name for name in LABELS if name in shown]
@@ -224,7 +234,7 @@ def _is_default(name: str, value: Any) -> bool:
     return (
         one.default is not NEEDED
         and one.default is not UNSET
-        and one.shape.show(one.default) == value
+        and (one.shape.show(one.default) or None) == (value or None)
     )
 
 
@@ -252,14 +262,14 @@ def create(page: PageRequest) -> Response:
         if page.field("step") == "save":
             made = page.change(plan)
             return page.redirect(f"/zones/{page.zone.id}/rooms/{made['id']}", notice="created")
-        after = flat(page.config.trial(_answering(plan)))
+        after = _values(page.config.trial(_answering(plan)))
     except Refused as refused:
         return _form(page, flat(document), Faults(refused.faults, LABELS), status=refused.status)
     return _review(page, None, after)
 
 
 def edit(page: PageRequest) -> Response:
-    shown = flat(rooms.show(page.known, page.room, page.now_ms))
+    shown = _values(rooms.show(page.known, page.room, page.now_ms))
     proposed = {name: page.query(name)[:12] for name in PROPOSED if page.query(name)}
     return _form(page, shown | proposed, Faults(), entry=page.room)
 
@@ -267,12 +277,12 @@ def edit(page: PageRequest) -> Response:
 def save(page: PageRequest) -> Response:
     entry = page.room
     plan = rooms.change(page.zone.id, entry.id, _document(page), whole=False, sees=page.person.sees)
-    before = flat(rooms.show(page.known, entry, page.now_ms))
+    before = _values(rooms.show(page.known, entry, page.now_ms))
     try:
         if page.field("step") == "save":
             page.change(unchanged_since("room", entry.id, page.field("revision"), plan))
             return page.redirect(f"/zones/{page.zone.id}/rooms/{entry.id}", notice="saved")
-        after = flat(page.config.trial(_answering(plan)))
+        after = _values(page.config.trial(_answering(plan)))
     except Refused as refused:
         return _form(
             page,

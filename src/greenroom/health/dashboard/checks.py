@@ -256,7 +256,7 @@ def _values(shown: Json) -> Json:
     lines = [
         f"{name}: {value}" for name, all_ in (part.get("header") or {}).items() for value in all_
     ]
-    found = {**shown, **part, "header": "\n".join(lines)}
+    found = {**shown, **part, "description": shown["description"] or "", "header": "\n".join(lines)}
     return {**found, **({"expected_codes": ", ".join(codes)} if codes else {})}
 
 

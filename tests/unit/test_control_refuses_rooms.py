@@ -5,7 +5,7 @@ field.
 import pytest
 from config_service_in_memory import DeskInMemory
 
-from greenroom.configuration import rooms, zones
+from greenroom.configuration import events, rooms, zones
 from greenroom.errors import Problem
 from greenroom.model.room import TEMPLATE_MAX
 from greenroom.web.pages.forms import Faults, document_of, field_view
@@ -357,3 +357,19 @@ def test_every_code_has_a_meaning_and_a_status_that_clients_do_not_take_for_succ
         int(code) >= 1000 and 400 <= meaning.status < 600 and meaning.text
         for code, meaning in CODES.items()
     )
+
+
+def test_a_draw_beside_a_line_table_is_said_with_everything_else(config_service, zone) -> None:
+    first = config_service.do(rooms.create(zone, ROOM))["id"]
+    drawn = {
+        "name": "sale",
+        "event_start_time": "2030-01-01T10:00:00Z",
+        "event_end_time": "2030-01-01T12:00:00Z",
+        "queueing_method": "random",
+    }
+    config_service.do(events.create(zone, first, drawn))
+    wrong = {"description": 5, "greenroom": {"line_table": True}}
+    with pytest.raises(Refused) as caught:
+        config_service.do(rooms.change(zone, first, wrong, whole=False))
+    found = {fault.pointer for fault in caught.value.faults}
+    assert found == {"/description", "/greenroom/line_table"}

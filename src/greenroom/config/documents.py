@@ -24,6 +24,7 @@ from greenroom.model.fields import (
     field_problems,
     spec,
     specs,
+    stand_in,
     unknown_field,
     wrong_fields,
 )
@@ -147,7 +148,9 @@ def read_lists(
     for at, entry in tables(raw, "lists", LISTS_MAX, problems):
         values, wrong = read_document(LIST, entry, at, list_field_problems, ignored=("id",))
         problems += wrong
-        if wrong:
+        if wrong:  # rules that name it have no problem of their own
+            instead = stand_in(RuleList, values, {}, {"items": ()})
+            known |= compile_lists([instead] if instead else [])
             continue
         found = RuleList(id=file_id("list", values["name"]), **values)
         if twice := names.problems(step(at, "name"), found.name):

@@ -167,12 +167,12 @@ def _put(
         )
         others = [entry.record for entry in known.events.of(room_id) if entry.id != event_id]
         faults += _schedule_faults(schedule_problems([*others, span]))
+    if known.rooms[room_id].record.line_table and (name := draws_by(values)) not in ("", *wrong):
+        faults.append(ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}"))
     refuse_if(faults)
     event = Event(
         id=event_id, written_times=tuple(values[name] or "" for name in TIMES), **in_ms(values)
     )
-    if known.rooms[room_id].record.line_table and (name := draws_by(event)):
-        refuse_if([ApiFault(Code.INVALID, f"{name}: {NO_DRAW}", f"/{name}")])
     return PlannedChange([Put(event, room_id)], lambda after: show(after.events[event_id]))
 
 

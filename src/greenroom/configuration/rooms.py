@@ -10,7 +10,7 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
-from greenroom.model.fields import taken
+from greenroom.model.fields import stand_in, taken, vars_of
 from greenroom.model.room import (
     OPERATED,
     CookieAttributes,
@@ -213,13 +213,17 @@ def _put(
     )
     faults += _zone_faults(zone, values, wrong, others)
     if not wrong & {"host", "path", "additional_routes"}:
-        faults += _route_faults(known, zone, values, sees, others)
+        covered = _route_faults(known, zone, values, sees, others)
+        if not covered and "/cookie_suffix" not in {fault.pointer for fault in faults}:
+            faults += _cookie_faults(known, zone, values, sees, others)
+        faults += covered
+    if values.get("line_table") is True:
+        faults += _draw_faults(known, room_id)
     refuse_if(faults)
     there = known.rooms.get(room_id)
     room = Room(
         id=room_id, **{name: getattr(there.record, name) for name in OPERATED if there}, **values
     )
-    refuse_if(_cookie_faults(known, zone, room, sees, others) + _draw_faults(known, room))
     return PlannedChange(
         [Put(room, zone.id)], lambda after: show(after, after.rooms[room_id], at.now_ms)
     )
@@ -347,12 +351,10 @@ def _route_faults(
     return faults
 
 
-def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
-    drawing = (
-        [entry.record.name for entry in known.events.of(room.id) if draws_by(entry.record)]
-        if room.line_table
-        else []
-    )
+def _draw_faults(known: Configuration, room_id: str) -> list[ApiFault]:
+    drawing = [
+        entry.record.name for entry in known.events.of(room_id) if draws_by(vars_of(entry.record))
+    ]
     reason = "greenroom.line_table: must be false while an event of the room draws places"
     return (
         [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")]
@@ -362,9 +364,15 @@ def _draw_faults(known: Configuration, room: Room) -> list[ApiFault]:
 
 
 def _cookie_faults(
-    known: Configuration, zone: Entry[Zone], room: Room, sees: SeesZone, others: RoomClaims
+    known: Configuration,
+    zone: Entry[Zone],
+    values: Mapping[str, Any],
+    sees: SeesZone,
+    others: RoomClaims,
 ) -> list[ApiFault]:
-    found = others.with_cookie(room, zone.record)
+    least = {"name": "any", "total_active_users": 1, "new_users_per_minute": 1}
+    room = stand_in(Room, values, least, {})
+    found = others.with_cookie(room, zone.record) if room else None
     if found is None:
         return []
     other, clash = found

@@ -6,14 +6,14 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Protocol, get_type_hints
 
 import msgspec
 
 from greenroom.errors import GreenroomError, InvalidConfig, Problem, StorageFailed
 from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry, Unusable
-from greenroom.model.fields import is_sealed
+from greenroom.model.fields import is_sealed, stand_in
 from greenroom.model.room import Room
 from greenroom.model.zone import NO_ORIGIN, Zone
 
@@ -111,12 +111,12 @@ def with_rows(
         try:
             put[key] = _entry(row, _record(*key, row["body"]))
         except InvalidConfig as error:
-            stand_in = _stand_in(*key, row["body"])
-            name = str(getattr(stand_in, "name", ""))
+            instead = _stand_in(*key, row["body"])
+            name = str(getattr(instead, "name", ""))
             reason = "; ".join(found.reason for found in error.problems)[:REASON_MAX]
             lost[key] = _entry(row, Unusable(row["id"], name, reason))
-            if stand_in is not None:
-                put[key] = _entry(row, stand_in)
+            if instead is not None:
+                put[key] = _entry(row, instead)
     gone = {*removed, *(key for key in lost if key not in put)}
     found = known.changed(revision, put.values(), gone, lost)
     return _with_parents(found, put)
@@ -169,45 +169,23 @@ def _unreadable(reason: str) -> InvalidConfig:
 
 def _stand_in(kind: str, id: str, body: str | bytes) -> Any:
     if kind == "zone":
-        return _of_what_is_right(
-            Zone, body, {"name": _no_name(id), "origin": NO_ORIGIN}, {"id": id}
-        )
+        named = {"name": _no_name(id), "origin": NO_ORIGIN}
+        return stand_in(Zone, _converted(Zone, body), named, {"id": id})
     if kind != "room":
         return None
     name = f"unreadable-{_hex(id)}"
     least = {"name": name, "total_active_users": 1, "new_users_per_minute": 1}
-    return _of_what_is_right(
-        Room, body, least, {"id": id, "queue_all": True}, needed=("host", "path")
-    )
+    always = {"id": id, "queue_all": True}
+    return stand_in(Room, _converted(Room, body), least, always, needed=("host", "path"))
 
 
-def _of_what_is_right(
-    form: type[Any],
-    body: str | bytes,
-    least: Mapping[str, Any],
-    always: Mapping[str, Any],
-    needed: tuple[str, ...] = (),
-) -> Any:
-    """`least` for fields that are not right alone and together."""
+def _converted(form: type[Any], body: str | bytes) -> dict[str, Any]:
     hints = get_type_hints(form)
     values: dict[str, Any] = {}
     for name, value in _fields(body).items():
         with contextlib.suppress(Exception):  # a wrong field of any kind is left out
             values[name] = msgspec.convert(value, hints[name])
-    values |= always
-    for _ in fields(form):
-        if any(name not in values for name in needed):
-            return None
-        try:
-            return form(**{**least, **values})
-        except InvalidConfig as error:
-            wrong = {re.split(r"[.\[]", found.pointer)[0] for found in error.problems}
-            wrong &= values.keys() - always.keys()
-            if not wrong:
-                return None
-            for name in wrong:
-                del values[name]
-    return None
+    return values
 
 
 def _fields(body: str | bytes) -> dict[str, Any]:

@@ -176,16 +176,16 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
     return problems
 
 
-def draws_by(event: Event) -> str:
-    """Empty: no draw."""
-    if event.shuffle_at_event_start:
+def draws_by(values: Mapping[str, Any]) -> str:
+    """Empty: an event with these values draws no places."""
+    if values.get("shuffle_at_event_start") is True:
         return "shuffle_at_event_start"
-    return "queueing_method" if event.queueing_method == "random" else ""
+    return "queueing_method" if values.get("queueing_method") == "random" else ""
 
 
 def line_table_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
     return [
         Problem(f"{pointer}[{index}].{name}", NO_DRAW)
         for index, event in enumerate(events)
-        if (name := draws_by(event))
+        if (name := draws_by(vars_of(event)))
     ]

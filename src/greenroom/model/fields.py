@@ -8,15 +8,17 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
-from greenroom.errors import Problem
+from greenroom.errors import InvalidConfig, Problem
 
 # Printing text from outside: control characters could move the cursor, fake a log line, or hide
 # text.
 
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 """ASCII and Latin-1 controls, line separators, and marks that change the direction."""
+
+T = TypeVar("T")
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
 
@@ -184,6 +186,35 @@ def field_problems(
 def wrong_fields(problems: Iterable[Problem], pointer: str = "") -> set[str]:
     """Names of the fields with problems; a list's for those of its entries."""
     return {found.pointer.removeprefix(pointer).partition("[")[0] for found in problems}
+
+
+def stand_in(
+    record: type[T],
+    values: Mapping[str, Any],
+    least: Mapping[str, Any],
+    always: Mapping[str, Any],
+    needed: Iterable[str] = (),
+) -> T | None:
+    """A record of those values that are right alone and together; `least` for the others. None
+    when something without a default, or something `needed`, is missing.
+    """
+    alone = _starts(field_problems(record, values, whole=False))
+    right = {name: value for name, value in values.items() if name not in alone} | {**always}
+    needed = {*needed, *(field.name for field in described(cast(Any, record)) if field.required)}
+    while needed <= {*least, *right}:
+        try:
+            return record(**{**least, **right})
+        except InvalidConfig as error:
+            wrong = _starts(error.problems) & right.keys() - always.keys()
+            if not wrong:
+                return None
+            for name in wrong:
+                del right[name]
+    return None
+
+
+def _starts(problems: Iterable[Problem]) -> set[str]:
+    return {re.split(r"[.\[]", found.pointer)[0] for found in problems}
 
 
 def taken(pointer: str, what: str, value: object) -> Problem:

@@ -20,6 +20,7 @@ from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.ledgers.port import DrawStore
 from greenroom.model.crawler import SEARCH
 from greenroom.model.event import Event, draws_by
+from greenroom.model.fields import vars_of
 from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
@@ -345,7 +346,11 @@ class LazyRules:
 
 def places_move(config: Config, room: Room, events: Sequence[Event]) -> bool:
     # A draw knows its visitors by their ids, and other data centers do not hear of a move in time.
-    return room.move_places and not over_several(config) and not any(map(draws_by, events))
+    return (
+        room.move_places
+        and not over_several(config)
+        and not any(draws_by(vars_of(event)) for event in events)
+    )
 
 
 def over_several(config: Config) -> bool:

@@ -23,12 +23,15 @@ from greenroom.configuration import (
 from greenroom.configuration.zones import OriginProblems, RoomClaims
 from greenroom.health import checks as health_checks
 from greenroom.model.change import NAMED_BY, Change, Draft, Put, carry_out, name_of
-from greenroom.model.configuration import Configuration
+from greenroom.model.configuration import Configuration, R
+from greenroom.model.fields import specs, stand_in
 from greenroom.model.health_check import CHECKS_MAX
-from greenroom.model.room import OPERATED
-from greenroom.model.rule import RuleSet
+from greenroom.model.room import OPERATED, Room
+from greenroom.model.rule import RuleList, RuleSet
 from greenroom.model.status_page import PAGES_MAX
+from greenroom.model.zone import Zone
 from greenroom.status_page import pages as status_pages
+from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.refusals import (
@@ -63,6 +66,12 @@ MOST: Mapping[str, int] = {
 }
 """Configuration file included. Excess entries are only counted."""
 
+_LEAST: Mapping[type, Mapping[str, Any]] = {
+    Room: {"total_active_users": 1, "new_users_per_minute": 1},
+    Zone: {"limit_floor": 1, "session_ceiling": specs(Zone)["session_ceiling"].high},
+}
+"""Of what takes the place of something wrong: what refuses nothing else."""
+
 _PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
     "room": "waiting rooms",
     "alert_policy": "alert policies",
@@ -80,6 +89,8 @@ class _Building:
         for entry in untouched.rooms.values():
             self.claims.add(entry, known.zones[entry.parent].record)
         self.faults: list[ApiFault] = []
+        self.unplaced: list[str] = []
+        """Pointers of zones whose name is wrong: which hosts they cover is not known."""
         self._seen = Counter({kind: len(untouched.index_of(kind)) for kind in MOST})
         self._ids: dict[str, dict[tuple[str, str], list[str]]] = {}
 
@@ -91,6 +102,25 @@ class _Building:
             self.faults += within(refused.faults, pointer)
             return False
         return True
+
+    def stand_in(
+        self, schema: ApiSchema, record: type[R], document: Any, key: str, parent: str = ""
+    ) -> R | None:
+        """Takes the place of what was refused, so that what belongs to it can be checked too."""
+        if not isinstance(document, dict):
+            return None
+        unique = self.at.new_id()
+        least = {"name": unique, "host": f"{unique}.invalid", **_LEAST.get(record, {})}
+        if record is Zone:
+            least["name"] = least["host"]
+        described = specs(record)
+        read = schema.read(document, [], [])
+        values = {name: value for name, value in read.items() if name in described}
+        least = {name: value for name, value in least.items() if name in described}
+        made = stand_in(record, values, least, {"id": key})
+        if made is not None:
+            self.take([Put(made, parent)])
+        return made
 
     def take(self, changes: Iterable[Change]) -> None:
         carry_out(changes, self.draft, self.at.now_ms)
@@ -139,6 +169,11 @@ class _Building:
             if kind not in MOST or self._seen[kind] <= MOST[kind]:
                 yield f"{pointer}/{name}/{index}", part
 
+    def placed(self, fault: ApiFault) -> bool:
+        return fault.code is not Code.OUTSIDE or not any(
+            fault.pointer.startswith(f"{pointer}/") for pointer in self.unplaced
+        )
+
     def too_many(self) -> list[ApiFault]:
         return [
             ApiFault(
@@ -171,14 +206,14 @@ def wanted_configuration(
                 "the document contains an unpaired surrogate, which cannot be stored or sent",
             )
         ) from None
-    refuse_if(
+    building = _Building(known, at, _untouched(known, document))
+    building.faults += [
         ApiFault(
             Code.UNKNOWN_FIELD, f"{name}: unknown section; known sections: {', '.join(SECTIONS)}"
         )
         for name in document
         if name not in SECTIONS
-    )
-    building = _Building(known, at, _untouched(known, document))
+    ]
     for pointer, part in building.parts("", document, "lists", "list"):
         _make_list(building, pointer, part)
     for pointer, part in building.parts("", document, "zones", "zone"):
@@ -187,7 +222,7 @@ def wanted_configuration(
         for pointer, part in building.parts("", document, section, kind):
             key = building.id_of(kind, part)
             building.do(pointer, _MAKERS[kind](building.known, key, _without(part)), key)
-    refuse_if([*building.too_many(), *building.faults])
+    refuse_if([*building.too_many(), *filter(building.placed, building.faults)])
     return _without_orphans(building.draft.finished())
 
 
@@ -220,7 +255,9 @@ def _untouched(known: Configuration, document: Json) -> Configuration:
 
 def _make_list(building: _Building, pointer: str, document: Any) -> None:
     key = building.id_of("list", document)
-    if building.do(pointer, lists.create(_without(document, "items")), key):
+    plain = _without(document, "items")
+    made = building.do(pointer, lists.create(plain), key)
+    if made or building.stand_in(lists.LIST, RuleList, plain, key):
         there = building.known.lists.get(key)
         if there and there.record.kind == document.get("kind"):
             building.take(Put(entry.record, key) for entry in building.known.list_items.of(key))
@@ -237,14 +274,13 @@ def _make_zone(
     building: _Building, pointer: str, document: Any, origin_problems: OriginProblems
 ) -> None:
     key = building.id_of("zone", document)
-    if not building.do(
-        pointer,
-        zones.create(
-            _without(document, "settings", "waiting_rooms", "health_checks"), origin_problems
-        ),
-        key,
-    ):
-        return
+    plain = _without(document, "settings", "waiting_rooms", "health_checks")
+    if not building.do(pointer, zones.create(plain, origin_problems), key):
+        instead = building.stand_in(zones.ZONE, Zone, plain, key)
+        if not instead:
+            return
+        if instead.name != plain.get("name"):
+            building.unplaced.append(pointer)
     if document.get("settings") is not None:
         building.do(
             f"{pointer}/settings", zones.change_settings(key, document["settings"], whole=True)
@@ -263,11 +299,10 @@ def _sees_all(_zone_id: str) -> bool:
 
 def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -> None:
     key = building.id_of("room", document, zone_id)
+    plain = _without(document, "events", "rules")
     if not building.do(
-        pointer,
-        rooms.create(zone_id, _without(document, "events", "rules"), _sees_all, building.claims),
-        key,
-    ):
+        pointer, rooms.create(zone_id, plain, _sees_all, building.claims), key
+    ) and not building.stand_in(rooms.ROOM, Room, plain, key, zone_id):
         return
     building.claims.add(building.made.rooms[key], building.made.zones[zone_id].record)
     before = building.known.rooms.get(key)

@@ -167,6 +167,18 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             number = index % len(self.keys)
             self.twin.poll(ticket_id(number), self.keys[number])
 
+        @precondition(lambda self: self.keys)
+        @rule(index=st.integers(0, 1 << 16))
+        def somebody_comes_back_after_hours(self, index: int) -> None:
+            number = index % len(self.keys)
+            outcome = self.twin.reclaim(ticket_id(number), self.keys[number])
+            if outcome.standing is not Standing.GONE:
+                self.twin.poll(ticket_id(number), self.keys[number])
+
+        @rule(minutes=st.sampled_from((0, 1, 10)))
+        def places_of_absent_visitors_are_kept(self, minutes: int) -> None:
+            self.twin.configure(calendar_after_minutes=1, claim_minutes=minutes)
+
         @rule(number=st.integers(0, 20), count=st.integers(1, 3))
         def requests_that_cannot_wait(self, number: int, count: int) -> None:
             for more in range(count):
@@ -310,7 +322,7 @@ BREAKS = (
     ("if attempted_ms then expect(id, refresh_ms) end", "", 0),
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0", 1),
     ("local BELIEVED = 5\n", "local BELIEVED = 4\n", 3),
-    ("if renewed_ms + SPENT_MS > now then return nil, true end", "", 0),
+    ("if renewed_ms + spent_ms() > now then return nil, true end", "", 0),
     (
         "if attempted_ms and attempted_ms < renewed_ms then",
         "if attempted_ms and attempted_ms <= renewed_ms - 1000 then",

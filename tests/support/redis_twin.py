@@ -30,6 +30,7 @@ from greenroom.ledgers.redis.answers import (
     PEEK,
     POLL,
     QUESTION,
+    RECLAIM,
     VIEW,
     VISIT,
     VISIT_MORE,
@@ -127,6 +128,14 @@ class Twin:
             "peek",
             self.ledgers.peek(one, key, self.now_ms, random_bits),
             self._ask(PEEK, one, key, random_bits),
+        )
+
+    def reclaim(self, one: bytes, key: int) -> Outcome:
+        random_bits = self.random_bits.getrandbits(64)
+        return self._same(
+            "reclaim",
+            self.ledgers.reclaim(one, key, self.now_ms, random_bits),
+            self._ask(RECLAIM, one, key, random_bits),
         )
 
     def view(self, one: bytes) -> Outcome:

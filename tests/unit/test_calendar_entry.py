@@ -147,3 +147,86 @@ def test_every_line_is_short_and_holds_no_other_line(tag: str) -> None:
     whole = made.decode().replace("\r\n ", "")
     assert value(whole, "SUMMARY").count("\\;") == 9
     assert whole.count("BEGIN:VEVENT") == 1
+
+
+def place_of(browser: Browser) -> int:
+    found = re.search(rb"([0-9]+) in line", body(browser.visit()))
+    assert found is not None
+    return int(found[1])
+
+
+def away(site: Site) -> tuple[Browser, Browser, str]:
+    """Somebody with an entry who closes the page, the visitor behind, and the link's query."""
+    full(site)
+    absent = held(site)[0]
+    behind = held(site)[0]
+    for browser in (absent, behind):
+        browser.wait()
+        browser.visit()
+    entry = entry_of(absent)
+    assert "10 min after your turn" in value(entry, "DESCRIPTION")
+    return absent, behind, value(entry, "URL").partition("?")[2]
+
+
+def until_inside(site: Site, browser: Browser) -> None:
+    for _ in range(500):
+        site.advance(2_000)
+        if isinstance(browser.visit(), Forward):
+            return
+    raise AssertionError("never admitted")
+
+
+def test_the_page_may_be_closed_and_the_place_waits_for_ten_minutes_after_its_turn(
+    site_of: Open,
+) -> None:
+    site = site_of(total_active_users=100, calendar_after_minutes=1)
+    absent, behind, _ = away(site)
+    for _ in range(20):  # longer than a place is kept otherwise, and nobody is held up
+        site.advance(20_000)
+        behind.visit()
+    until_inside(site, behind)
+    site.advance(500_000)
+    assert isinstance(absent.visit(), Forward)
+
+
+def test_the_link_of_an_entry_brings_an_absent_visitor_back_on_another_device(
+    site_of: Open,
+) -> None:
+    site = site_of(total_active_users=100, calendar_after_minutes=1)
+    absent, behind, query = away(site)
+    for _ in range(20):
+        site.advance(20_000)
+        behind.visit()
+    until_inside(site, behind)
+    site.advance(120_000)
+    phone = Browser(site)
+    phone.visit(query=query)
+    assert body(phone.visit(method="POST", query=query)) == b""
+    assert isinstance(phone.visit(), Forward)
+    assert b"another device" in body(absent.visit())
+    late = Browser(site)
+    assert b"no longer works" in body(late.visit(method="POST", query=query))
+
+
+def test_an_absent_visitor_who_is_too_late_is_a_newcomer(site_of: Open) -> None:
+    site = site_of(total_active_users=100, calendar_after_minutes=1)
+    absent, behind, query = away(site)
+    for _ in range(20):
+        site.advance(20_000)
+        behind.visit()
+    until_inside(site, behind)
+    site.advance(600_000 + 15_000)
+    full(site)
+    assert b"no longer works" in body(Browser(site).visit(method="POST", query=query))
+    waiting = held(site)[0]
+    for browser in (waiting, absent):
+        browser.visit()
+        browser.wait()
+    assert place_of(waiting) == 1
+    assert place_of(absent) == 2
+
+
+def test_a_room_whose_page_must_stay_open_says_so(site_of: Open) -> None:
+    site = site_of(total_active_users=100, calendar_after_minutes=1, claim_minutes=0)
+    waiting = waits(site, 4)
+    assert "Keep the waiting page open" in entry_of(waiting)

@@ -21,6 +21,7 @@ the ledger's to say, in one operation.
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
 | an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with the next ticket |
+| a waiting ticket of somebody who was away for more than five minutes | RETURN | an attempt, unless its turn was too long ago |
 | a waiting ticket before its time | PEEK | no attempt |
 | a waiting ticket | POLL | an attempt |
 """
@@ -33,7 +34,7 @@ from greenroom.model.arrival_kind import ArrivalKind
 from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.rule import Rule
-from greenroom.model.visit import PLACE_KEPT_MS, Arrival, Ticket
+from greenroom.model.visit import AWAY, AWAY_MAX_MS, PLACE_KEPT_MS, Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER, kind_of, may_take_place
 from greenroom.request.cross_origin import from_here, is_preflight
 
@@ -103,6 +104,7 @@ class ArrivalQuestion(IntEnum):
     MOVE = 13
     CALENDAR = 14
     SESSION = 15
+    RETURN = 16
 
 
 # The members under short names: looking them up in the class for every request costs five times as
@@ -123,6 +125,7 @@ PREFLIGHT: Final = ArrivalQuestion.PREFLIGHT
 MOVE: Final = ArrivalQuestion.MOVE
 CALENDAR: Final = ArrivalQuestion.CALENDAR
 SESSION: Final = ArrivalQuestion.SESSION
+RETURN: Final = ArrivalQuestion.RETURN
 
 
 class Receipts(Protocol):
@@ -179,7 +182,7 @@ def decide(
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
     if arrival.query.startswith(_OWN_QUERY):
-        ranked = rank(found, now_ms)
+        ranked = rank(found, now_ms, covered.room.claim_ms > 0)
         if covered.moves and _moves(arrival):
             # a ticket that is too old for the line still says whose place has moved
             return MOVE, ranked or found
@@ -191,10 +194,19 @@ def decide(
         return decide_among(covered, arrival, now_ms, found, False)
     if len(found) == 1:  # as nearly always: there is nothing to sort
         ticket = found[0][0]
-        ranked = found if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS else ()
-    else:
-        ranked = rank(found, now_ms)
-    return decide_among(covered, arrival, now_ms, ranked, True)
+        if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS:
+            return decide_among(covered, arrival, now_ms, found, True)
+    return decide_again(covered, arrival, now_ms, rank(found, now_ms, covered.room.claim_ms > 0))
+
+
+def decide_again(
+    covered: Covered, arrival: Arrival, now_ms: int, ranked: Found
+) -> tuple[ArrivalQuestion, Found]:
+    """As `decide_among`, of tickets that may be those of absent visitors."""
+    question, found = decide_among(covered, arrival, now_ms, ranked, True)
+    if question is POLL and now_ms - found[0][0].checked_ms > PLACE_KEPT_MS:
+        return RETURN, found
+    return question, found
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
@@ -287,12 +299,23 @@ def is_head_of_page(room: Room, arrival: Arrival) -> bool:
     )
 
 
-def rank(found: Found, now_ms: int) -> Found:
+def is_away(ticket: Ticket, now_ms: int, claims: bool) -> bool:
+    """Whether the ledger has to say if this waiting ticket is still good; `claims`: whether the room
+    keeps places of absent visitors.
+    """
+    return claims and ticket.home >= AWAY and now_ms - ticket.checked_ms <= AWAY_MAX_MS
+
+
+def rank(found: Found, now_ms: int, claims: bool = False) -> Found:
     """Accepted ones by latest renewal, then waiting ones by place. A waiting ticket whose last
-    check-in is more than five minutes old is left out.
+    check-in is more than five minutes old is left out, unless its visitor is away (`is_away`).
     """
     alive = [
-        one for one in found if one[0].accepted_ms or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
+        one
+        for one in found
+        if one[0].accepted_ms
+        or now_ms - one[0].checked_ms <= PLACE_KEPT_MS
+        or is_away(one[0], now_ms, claims)
     ]
     if len(alive) > 1:
         alive.sort(

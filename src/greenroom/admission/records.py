@@ -20,10 +20,17 @@ RESET = 6  # a snapshot begins
 DONE = 7  # a snapshot is whole: what stood before it is void
 BEGAN = 8  # id, time: when a session began that is simply there
 EXTENDED = 9  # id, time: the last renewal of a session before it was given more time
+TURN = 10  # time in the place of the id, key: the highest key admitted (`ledger.turns`)
 
 RECORD = Struct("<B3x12sQ")
 NOBODY = bytes(TICKET_ID_BYTES)
 pack = RECORD.pack
+
+_TURN_MS = Struct("<Q4x")
+
+
+def pack_turn(at_ms: int, key: int) -> bytes:
+    return pack(TURN, _TURN_MS.pack(at_ms), key)
 
 
 @dataclass(slots=True)
@@ -36,6 +43,8 @@ class LedgerMemory:
     began: dict[bytes, int] = field(default_factory=dict)
     """Sessions of older journals are not in it."""
     extended: dict[bytes, int] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
+    """Not voided by a snapshot: it has the newest of them."""
 
     def replay(self, records: bytes, holes: bool = False) -> None:
         """Whole snapshots only. Raises ValueError unless their length fits; unknown kinds are
@@ -79,6 +88,8 @@ class LedgerMemory:
                 began[ticket_id] = value
             elif kind == EXTENDED:
                 extended[ticket_id] = value
+            elif kind == TURN:
+                self.turns[_TURN_MS.unpack(ticket_id)[0]] = value
             elif kind == RESET:
                 before = before or (sessions, places, spent, window, began, extended)
                 sessions, places, spent, window, began, extended = {}, {}, {}, [], {}, {}
@@ -128,6 +139,7 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
         max(memory.latest_ms, now_ms),
         memory.began,
         memory.extended,
+        memory.turns,
     )
 
 
@@ -162,4 +174,6 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
     ):
         for ticket_id, value in rows.items():
             yield pack(kind, ticket_id, value)
+    for at_ms, key in memory.turns.items():
+        yield pack_turn(at_ms, key)
     yield pack(DONE, NOBODY, 0)

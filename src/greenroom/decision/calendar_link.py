@@ -7,9 +7,11 @@ from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.moving_place import CODE_MS, LONGEST_CODE_MS, MovingPlace
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.render import ONWARD
+from greenroom.decision.tickets import Sealer, marked
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.model.visit import Outcome, Standing
+from greenroom.model.record import replace
+from greenroom.model.visit import AWAY_MAX_MS, Outcome, Standing
 from greenroom.pages.calendar import calendar_entry
 from greenroom.pages.page import UNCACHEABLE
 
@@ -25,10 +27,12 @@ class CalendarLink:
     def __init__(
         self,
         moving: MovingPlace,
+        sealer: Sealer,
         failed: Callable[[Exception, Inquiry], Verdict],
         observe: Observer,
     ) -> None:
         self._moving = moving
+        self._sealer = sealer
         self._failed = failed
         self._observe = observe
 
@@ -59,8 +63,17 @@ class CalendarLink:
         page = room.page.speaking(arrival.header(b"accept-language"))
         uid = sha256(b"greenroom calendar" + ticket.id).hexdigest()[:32]
         lasts_ms = min(int(max(estimate.most_s, estimate.p75_s) * 1000), LONGEST_CODE_MS) + CODE_MS
+        claim_min = room.room.claim_minutes if room.keeps_absent else 0
+        if claim_min:
+            ticket = marked(ticket)
+            asked = replace(asked, found=((ticket, b""),))
         url = self._moving.link(asked, lasts_ms)
         body = calendar_entry(
-            page.language, page.brand, arrival.host, uid, url, estimate, asked.now_ms
+            page.language, page.brand, arrival.host, uid, url, estimate, asked.now_ms, claim_min
         )
-        return Answer(200, _HEADERS, body)
+        if not claim_min:
+            return Answer(200, _HEADERS, body)
+        cookies = room.cookies.of(arrival.scheme, arrival.prefix)
+        sealed = self._sealer.seal(ticket, room.id)
+        cookie = cookies.set(sealed, AWAY_MAX_MS // 1000, asked.now_ms)
+        return Answer(200, _HEADERS, body, set_cookie=cookie)

@@ -7,10 +7,12 @@ from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.prequeue_draw import NOT_TOLD
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.shared_table import told_refresh_ms
-from greenroom.decision.tickets import Sealer
+from greenroom.decision.tickets import Sealer, marked
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.record import replace
 from greenroom.model.visit import (
+    AWAY,
+    AWAY_MAX_MS,
     HOME_BYTES,
     PLACE_KEPT_MS,
     TIE_BITS,
@@ -23,7 +25,9 @@ from greenroom.model.visit import (
 HELD = Decided.HELD
 _NOTHING: tuple[Ticket | None, bytes] = (None, b"")
 KEPT_S = PLACE_KEPT_MS // 1000
+AWAY_S = AWAY_MAX_MS // 1000
 
+_AWAY_MARK = int.from_bytes(AWAY, "big")
 
 _Moment = tuple[CompiledRoom, int, dict[tuple[int, int, bool], tuple[Held, SharedPages | None]]]
 """A room's stage, a second, and the pages of new visitors then, by refresh and journal failure."""
@@ -55,14 +59,16 @@ class Holding:
             ticket = _tried(room, arrival, ticket, outcome, now_ms)
         if outcome.about is not None and outcome.position and room.room.queueing_method == "fifo":
             ticket, outcome = _never_further_back(ticket, told, outcome)
-        cookie = b""
+        cookie, kept_s = b"", KEPT_S
+        if told >= AWAY and presented is not None and not presented.accepted_ms:
+            ticket, kept_s = marked(ticket), AWAY_S
         known = not (
             (outcome.storage_failed or outcome.searching) and question is VIEW
         )  # else the ticket of a session is kept as it is
         if known and (presented is not None or not room.turns_away):
             kept = question is PEEK and spelled and ticket.home == told
             sealed = spelled if kept else self._sealer.seal(ticket, room.id)
-            cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(sealed, KEPT_S, now_ms)
+            cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(sealed, kept_s, now_ms)
         if newcomer:
             held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
             if shown is not None:
@@ -128,7 +134,7 @@ def _never_further_back(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[
     """The ticket of a visitor in line carries the place that was told, once it is known exactly:
     reports of other data centers, and visitors who come back to old places, come late.
     """
-    best = int.from_bytes(told, "big")
+    best = int.from_bytes(told, "big") % _AWAY_MARK
     place = min(best, outcome.position) if best else outcome.position
     home = told if outcome.about else place.to_bytes(HOME_BYTES, "big")
     ahead = min(outcome.ahead, place - 1)

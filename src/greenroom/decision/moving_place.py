@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from urllib.parse import quote
 
-from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, rank
+from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, is_away, rank
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
@@ -19,6 +19,9 @@ from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.visit import (
+    AWAY,
+    AWAY_MAX_MS,
+    NO_HOME,
     PLACE_KEPT_MS,
     TICKET_ID_BYTES,
     Arrival,
@@ -118,7 +121,8 @@ class MovingPlace:
         if not room.moves:
             return url
         flags = (lasts_ms - CODE_MS) * 2 + (0 if ticket.accepted_ms else _WAITS)
-        named = Ticket(ticket.id, ticket.key, asked.now_ms, ticket.checked_ms, flags)
+        home = ticket.home if ticket.home >= AWAY and not ticket.accepted_ms else NO_HOME
+        named = Ticket(ticket.id, ticket.key, asked.now_ms, ticket.checked_ms, flags, home)
         return f"{url}?{MOVE_QUERY}.{self._sealer.seal(named, _ASSOCIATED + room.id).decode()}"
 
     # -- by the code of a link ---------------------------------------------------------------------
@@ -135,7 +139,7 @@ class MovingPlace:
         ]
         if not pressed:
             return self._confirm(asked, others)
-        absent = bool(code.refresh_ms & _WAITS) and now_ms - code.checked_ms <= PLACE_KEPT_MS
+        waits, unseen_ms = bool(code.refresh_ms & _WAITS), now_ms - code.checked_ms
 
         def moved(outcome: Outcome) -> Verdict:
             if outcome.storage_failed:
@@ -144,9 +148,21 @@ class MovingPlace:
                 return self._page(asked, notice_page)
             for ticket in others:
                 self._give_up(asked, ticket)
-            return self._arrived(asked, successor(code.id), code.key)
+            return self._arrived(asked, successor(code.id), code.key, code.home)
 
-        room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
+        def move(absent: bool) -> None:
+            room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
+
+        if (
+            unseen_ms <= PLACE_KEPT_MS
+            or not waits
+            or not is_away(code, now_ms, room.room.claim_ms > 0)
+        ):
+            move(waits and unseen_ms <= PLACE_KEPT_MS)
+        else:
+            room.ledger.reclaim(
+                code.id, code.key, lambda outcome: move(outcome.standing is not Standing.GONE)
+            )
         return None
 
     def _confirm(self, asked: Inquiry, others: list[Ticket]) -> Verdict | None:
@@ -202,7 +218,8 @@ class MovingPlace:
                 return for_scripts(OUTAGE, asked.room.page, asked.arrival)
             if outcome.standing is Standing.GONE:  # it moved on at this very moment
                 return self._moved(asked)
-            return self._arrived(asked, successor(holder), asked.found[0][0].key)
+            ticket = asked.found[0][0]
+            return self._arrived(asked, successor(holder), ticket.key, ticket.home)
 
         asked.room.ledger.move(holder, successor(holder), False, self._later(asked, moved))
         return None
@@ -246,12 +263,15 @@ class MovingPlace:
 
         return answered
 
-    def _arrived(self, asked: Inquiry, ticket_id: bytes, key: int) -> Answer:
+    def _arrived(self, asked: Inquiry, ticket_id: bytes, key: int, home: bytes) -> Answer:
         """On to the page, with a ticket that takes up the place or session."""
         now_ms, arrival, room = self._now_ms(), asked.arrival, asked.room
-        sealed = self._sealer.seal(Ticket(ticket_id, key, 0, now_ms, 0), room.id)
+        away = home >= AWAY and room.keeps_absent
+        ticket = Ticket(ticket_id, key, 0, now_ms, 0, AWAY if away else NO_HOME)
+        sealed = self._sealer.seal(ticket, room.id)
         cookies = room.cookies.of(arrival.scheme, arrival.prefix)
-        return replace(ONWARD, set_cookie=cookies.set(sealed, PLACE_KEPT_MS // 1000, now_ms))
+        kept_ms = AWAY_MAX_MS if away else PLACE_KEPT_MS
+        return replace(ONWARD, set_cookie=cookies.set(sealed, kept_ms // 1000, now_ms))
 
     def _moved(self, asked: Inquiry) -> Answer:
         arrival, page = asked.arrival, asked.room.page

@@ -60,6 +60,12 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     moves: bool = False
     extensions: int = 0
 
+    @property
+    def keeps_absent(self) -> bool:
+        """Whether visitors may close the page. A draw gives places to those in line alone."""
+        room = self.room
+        return room.claim_ms > 0 and room.queueing_method == "fifo" and self.draw is None
+
     def ticket_crosses_sites(self, scheme: str) -> bool:
         return self.cookies.of(scheme).crosses_sites
 

@@ -16,7 +16,7 @@ from greenroom.admission.decide import (
     Found,
     comes_from_elsewhere,
     decide,
-    decide_among,
+    decide_again,
     is_head_of_page,
     read_alike,
 )
@@ -106,7 +106,7 @@ class DecisionService:
             return self._failed(error, asked.arrival, asked.now_ms, asked.room)
 
         self._moving = MovingPlace(sealer, clock.now_ms, failed, observe)
-        self._calendar = CalendarLink(self._moving, failed, observe)
+        self._calendar = CalendarLink(self._moving, sealer, failed, observe)
         self._more_time = MoreTime(sealer, clock.now_ms, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
@@ -211,14 +211,13 @@ class DecisionService:
             ArrivalQuestion.MOVE: self._moving.verdict,
             ArrivalQuestion.CALENDAR: self._calendar.verdict,
             ArrivalQuestion.SESSION: self._more_time.verdict,
+            ArrivalQuestion.RETURN: self._return,
             ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
         }
         return tuple([ways[question] for question in sorted(ArrivalQuestion)])
 
     def _again(self, asked: Inquiry) -> Verdict | None:
-        question, found = decide_among(
-            asked.room, asked.arrival, asked.now_ms, asked.found[1:], True
-        )
+        question, found = decide_again(asked.room, asked.arrival, asked.now_ms, asked.found[1:])
         return self._ways[question](replace(asked, found=found))
 
     # -- one method for each question --------------------------------------------------------------
@@ -268,6 +267,24 @@ class DecisionService:
         return self._answered(
             PEEK, asked, ticket, prompt.peek_now(ticket.id, ticket.key, asked.now_ms)
         )
+
+    def _return(self, asked: Inquiry) -> None:
+        ticket = asked.found[0][0]
+
+        def known(outcome: Outcome) -> None:
+            now_ms = self.now_ms()
+            try:
+                now = replace(asked, now_ms=now_ms)
+                if outcome.standing is STANDING_GONE or outcome.storage_failed:
+                    verdict = self._answered(PEEK, now, ticket, outcome)
+                else:
+                    verdict = self._poll(now)
+            except Exception as error:
+                verdict = self._failed(error, asked.arrival, now_ms, asked.room)
+            if verdict is not None:
+                asked.later(verdict)
+
+        asked.room.ledger.reclaim(ticket.id, ticket.key, known)
 
     def _arrive(self, asked: Inquiry) -> Verdict | None:
         prompt, ticket = asked.room.prompt, self._new_ticket(asked.now_ms)

@@ -13,8 +13,9 @@ from cryptography.exceptions import InvalidTag
 
 from greenroom.keys.key_file import KEY_ID_BYTES
 from greenroom.keys.ticket_keys import KeyRing
+from greenroom.model.record import replace
 from greenroom.model.room import SESSION_LONGEST
-from greenroom.model.visit import HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
+from greenroom.model.visit import AWAY, HOME_BYTES, TICKET_ID_BYTES, TIE_BITS, Ticket
 
 VERSION: int = 1
 NONCE_BYTES = 12
@@ -38,6 +39,11 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(
     b"-_+/", b"+/**"
 )  # the other alphabet becomes `*`, which strict decoding refuses
+
+
+def marked(ticket: Ticket) -> Ticket:
+    """Of a visitor in line who may close the page."""
+    return replace(ticket, home=bytes((ticket.home[0] | AWAY[0],)) + ticket.home[1:])
 
 
 class Sealer:

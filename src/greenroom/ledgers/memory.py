@@ -113,6 +113,9 @@ class MemoryLedger:
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
         then(self.peek_now(ticket_id, key, self._now_ms()))
 
+    def reclaim(self, ticket_id: bytes, key: int, then: Then) -> None:
+        then(self.ledger.reclaim(ticket_id, key, self._now_ms(), self._getrandbits(64)))
+
     def view(self, ticket_id: bytes, then: Then) -> None:
         then(self.view_now(ticket_id, self._now_ms()))
 

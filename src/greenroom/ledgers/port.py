@@ -40,6 +40,9 @@ class LedgerPort(Protocol):
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
         """As `poll`, but nothing changes. ACTIVE if admitted meanwhile."""
 
+    def reclaim(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """Of a visitor who was away: as `peek`, and GONE when the turn was too long ago."""
+
     def view(self, ticket_id: bytes, then: Then) -> None:
         """ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 

@@ -25,6 +25,8 @@ SESSION_LONGEST = 24 * 60
 """Minutes. Cloudflare ends at 30, as does the API unless session_ceiling says more; ticket keys are
 kept that long.
 """
+CLAIM_LONGEST = 30
+"""Minutes. Ticket ids are remembered for a little longer after an admission."""
 ANY_PASS = ("hs256", "es256", "secure_link")
 FRAME_SOURCE = (
     r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
@@ -359,6 +361,15 @@ class Room:
         extension=True,
         form=FormSpec("more", "Offer a calendar entry for waits over (minutes)"),
     )
+    claim_minutes: int = spec(
+        "visitors who have taken a calendar entry may close the page; their place waits for so long"
+        " after its turn, in minutes, and holds nobody up; `fifo` only; 0: the page stays open",
+        10,
+        low=0,
+        high=CLAIM_LONGEST,
+        extension=True,
+        form=FormSpec("more", "Keep the place of an absent visitor after its turn (minutes)"),
+    )
     on_unhealthy_origin: str = spec(
         "while a health check finds the origin unhealthy: `ignore` it, or `hold` new visitors;"
         " places and sessions are kept",
@@ -473,6 +484,11 @@ class Room:
     @property
     def session_ms(self) -> int:
         return self.session_duration * 60_000
+
+    @property
+    def claim_ms(self) -> int:
+        """0: no place is kept of somebody who closes the page."""
+        return self.claim_minutes * 60_000 if self.calendar_after_minutes else 0
 
     @property
     def check_in_max_s(self) -> int:

@@ -17,6 +17,9 @@ TICKET_ID_BYTES = 12
 
 PLACE_KEPT_MS = 300_000
 
+AWAY_MAX_MS = 86_400_000
+"""How long the ticket of a visitor who is away may be good."""
+
 CHANGES = ("slower", "faster", "stale")
 """Busier than expected, faster line, nothing new reported for a while."""
 
@@ -95,6 +98,12 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
 HOME_BYTES = 6
 NO_HOME = bytes(HOME_BYTES)
+
+
+AWAY = b"\x80" + bytes(HOME_BYTES - 1)
+"""A waiting ticket's home is not below this when its visitor may close the page (a mark above the
+place that was told).
+"""
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):

@@ -15,13 +15,25 @@ LINE_OCTETS = 75
 
 
 def calendar_entry(
-    tag: str, brand: Brand, host: str, uid: str, url: str, estimate: Estimate, now_ms: int
+    tag: str,
+    brand: Brand,
+    host: str,
+    uid: str,
+    url: str,
+    estimate: Estimate,
+    now_ms: int,
+    claim_min: int = 0,
 ) -> bytes:
-    """`uid`: the same for each entry of one place, so that a later one replaces it."""
+    """`uid`: the same for each entry of one place, so that a later one replaces it. `claim_min`:
+    how long the place waits after its turn; 0: the page has to stay open.
+    """
     words, now_s = language(tag), now_ms // 1000
     starts_s, ends_s = (int(min(wait, WAIT_MAX_S)) for wait in (estimate.p25_s, estimate.p75_s))
     ends_s = max(ends_s, starts_s + SHORTEST_S)
     turn, site = words.script["turn"], brand.title.removeprefix(" · ") or host
+    note = words.calendar["note"]
+    if claim_min:
+        note = words.calendar["away"].replace("{minutes}", str(claim_min))
     lines = (
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -33,7 +45,7 @@ def calendar_entry(
         f"DTSTART:{_time(now_s + starts_s)}",
         f"DTEND:{_time(now_s + ends_s)}",
         f"SUMMARY:{_text(f'{site}: {turn}')}",
-        "DESCRIPTION:" + _text(words.calendar["note"] + "\n" + url),
+        "DESCRIPTION:" + _text(note + "\n" + url),
         f"URL:{url}",
         "BEGIN:VALARM",
         "ACTION:DISPLAY",

@@ -36,15 +36,16 @@ from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
 from greenroom.admission.ledger.sessions import BEGAN_BITS, BEGAN_MASK, Sessions
+from greenroom.admission.ledger.turns import KEPT_MS, Turns
 from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
-from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack
+from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack, pack_turn
 from greenroom.admission.timer_wheel import CELL_BITS
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
-from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of
+from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of, make_key
 
 SWEEP_LIMIT = 20_000
 """Entries of each sort looked at in one sweep before a draw, which should not miss any. Up to 90
@@ -72,6 +73,7 @@ class Ledger(HeldVisitors):
         self.newcomers = Newcomers()
         self.census = Census()
         self.moves = Moves()
+        self.turns: Turns | None = None
         self.born_ms = self.empty_ms = now_ms
         self.log: list[bytes] = []
         self._swept = 0
@@ -195,6 +197,16 @@ class Ledger(HeldVisitors):
             return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
         return self._early(slot, now_ms)
 
+    def reclaim(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
+        """Whether the place of somebody who was away, with a ticket too old for `poll`, can still be
+        taken: as `peek`; GONE when its turn was too long ago. Changes nothing.
+        """
+        if ticket_id not in self.line.slots and ticket_id not in self.sessions.inside:
+            turns = self.turns
+            if not (turns and self._claim_ms and turns.holds(key, self._claim_ms, now_ms)):
+                return GONE
+        return self.peek(ticket_id, key, now_ms, random_bits)
+
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """An accepted ticket: a living session is renewed when the last renewal is older than q."""
         sessions = self.sessions
@@ -233,7 +245,7 @@ class Ledger(HeldVisitors):
             self.lease.free()
         elif self.leave_line(ticket_id):
             self.census.lost += 1
-            was, until_ms = Standing.WAITING, sessions.spend(ticket_id, now_ms, now_ms)
+            was, until_ms = Standing.WAITING, sessions.spend_place(ticket_id, now_ms)
         else:
             return was
         self.log.append(pack(END, ticket_id, until_ms))
@@ -305,6 +317,9 @@ class Ledger(HeldVisitors):
         if not self.newcomers.watches:
             self.sessions.unshown.clear()
         self._limits = (room.total_active_users, room.new_users_per_minute)
+        self._claim_ms = room.claim_ms
+        if self._claim_ms and self.turns is None:
+            self._watch_turns(Turns())
         self.sessions.change_life(self.life_ms, now_ms, self._expired)
         if room.sessions_ended_ms > self._told_ended_ms:
             self._told_ended_ms, self.all_ended_ms = room.sessions_ended_ms, now_ms
@@ -345,6 +360,8 @@ class Ledger(HeldVisitors):
         self.waits.lookahead(now_ms, len(self.line) > 0)
         self.lookahead.look(now_ms)
         self._unseen = self.line.unseen(self.line_ms(now_ms) // 1000)
+        if self.turns is not None and self.turns.due(now_ms) and self._would_admit_anybody():
+            self._turn_came(self.turns, make_key(self.line_ms(now_ms), 0), now_ms)
         return self.sessions.overdue(now_ms) or self.line.overdue(now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
@@ -371,6 +388,8 @@ class Ledger(HeldVisitors):
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
     def restore(self, memory: LedgerMemory, now_ms: int) -> None:
+        if memory.turns:
+            self._watch_turns(Turns(memory.turns))
         restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
         self.empty_ms = 0
         # which tickets came back is not written down: not those of sessions that were never renewed
@@ -393,6 +412,7 @@ class Ledger(HeldVisitors):
             now_ms,
             sessions.begun(),
             dict(sessions.extended),
+            self.turns.noted() if self.turns else {},
         )
 
     # -- sync --------------------------------------------------------------------------------------
@@ -530,6 +550,8 @@ class Ledger(HeldVisitors):
             self.reporting.newcomers += 1
         else:
             self.leave_line(ticket_id)
+            if self.turns is not None:
+                self._turn_came(self.turns, place[0], now_ms)
             self.census.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
                 self.waits.tempo.count()
@@ -541,6 +563,18 @@ class Ledger(HeldVisitors):
         self.log.append(pack(ADMIT, ticket_id, now_ms))
         self._last = (ticket_id, source, place, paced)
         return Outcome(ADMITTED, now_ms + self.life_ms, now_ms)
+
+    def _watch_turns(self, turns: Turns) -> None:
+        """From now on, also when the room keeps no places of visitors who are away any more."""
+        self.turns, self.sessions.kept_ms = turns, KEPT_MS
+
+    def _would_admit_anybody(self) -> bool:
+        lease = self.lease
+        return self._open and lease.permits > 0 and not (self.line.slots or lease.queueing)
+
+    def _turn_came(self, turns: Turns, key: int, now_ms: int) -> None:
+        if key > turns.passed:
+            self.log.append(pack_turn(turns.admitted(key, now_ms), key))
 
     def _expired(self, ticket_id: bytes, until_ms: int) -> None:
         self.lease.free()

@@ -56,7 +56,7 @@ def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> 
         return Standing.GONE
     if old not in line.slots and not absent:
         return Standing.GONE
-    ledger.log.append(pack(END, old, sessions.spend(old, now_ms, now_ms)))
+    ledger.log.append(pack(END, old, sessions.spend_place(old, now_ms)))
     if old in line.slots:
         line.rename(old, new)
         ledger.log.append(pack(PLACE, new, line.keys[line.slots[new]]))

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from greenroom.admission.lease import CLOSING_MS, Lease
-from greenroom.admission.ledger.sessions import Sessions, last_seen_ms
+from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, LedgerMemory, pack
 
@@ -49,7 +49,8 @@ def restore(
     for ticket_id, until_ms in memory.spent.items():
         if until_ms > now_ms:
             sessions.remember(ticket_id, until_ms)
-        if now_ms < ended_ms + CLOSING_MS and last_seen_ms(until_ms) + life_ms > ended_ms:
+        seen_ms = sessions.last_seen_ms(until_ms)  # later than now: of a place, not of a session
+        if now_ms < ended_ms + CLOSING_MS and ended_ms < seen_ms + life_ms <= now_ms + life_ms:
             closing += 1
     lease.window.extend(sorted(memory.window))
     lease.trim(now_ms)

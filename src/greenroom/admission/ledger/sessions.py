@@ -7,7 +7,7 @@ from collections.abc import Callable
 from greenroom.admission.ledger.tally import VisitTally
 from greenroom.admission.messages.census import AGE_CELL_MS, Ages
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
-from greenroom.model.visit import PLACE_KEPT_MS
+from greenroom.model.visit import AWAY_MAX_MS, PLACE_KEPT_MS
 
 SPENT_SLACK_MS = 30_000
 """Clocks of two machines that stamp a ticket may differ by this much."""
@@ -19,10 +19,6 @@ BEGAN_BITS = 48
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
 
-def last_seen_ms(until_ms: int) -> int:
-    return until_ms - PLACE_KEPT_MS - SPENT_SLACK_MS
-
-
 class Sessions:
     __slots__ = (
         "_spent_wheel",
@@ -30,6 +26,7 @@ class Sessions:
         "ended",
         "extended",
         "inside",
+        "kept_ms",
         "life_ms",
         "seen",
         "spent",
@@ -39,6 +36,8 @@ class Sessions:
 
     def __init__(self, life_ms: int) -> None:
         self.life_ms = life_ms
+        self.kept_ms = PLACE_KEPT_MS
+        """For how long a waiting ticket may be accepted after its last check-in, or admission."""
         self.tally = VisitTally()
         self.seen: dict[bytes, int] = {}
         """A renewal need not say it."""
@@ -102,14 +101,23 @@ class Sessions:
         return {ticket_id: session >> BEGAN_BITS for ticket_id, session in self.inside.items()}
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
-        """Until when a waiting ticket of that name may be valid, 0 when that has passed: five
-        minutes after its last check-in, which was before the session's last renewal.
+        """Until when a waiting ticket of that name may be valid, 0 when that has passed: `kept_ms`
+        after its last check-in, which was before the session's last renewal.
         """
-        until_ms = last_seen_ms + PLACE_KEPT_MS + SPENT_SLACK_MS
+        until_ms = last_seen_ms + self.kept_ms + SPENT_SLACK_MS
         if until_ms <= now_ms:
             return 0
         self.remember(ticket_id, until_ms)
         return until_ms
+
+    def spend_place(self, ticket_id: bytes, now_ms: int) -> int:
+        """As `spend`, before its turn has come: where tickets are good until then, for a day."""
+        away_ms = AWAY_MAX_MS if self.kept_ms > PLACE_KEPT_MS else 0
+        return self.spend(ticket_id, now_ms + away_ms, now_ms)
+
+    def last_seen_ms(self, until_ms: int) -> int:
+        """Of a session that is spent until then."""
+        return until_ms - self.kept_ms - SPENT_SLACK_MS
 
     def remember(self, ticket_id: bytes, until_ms: int) -> None:
         self.spent[ticket_id] = until_ms

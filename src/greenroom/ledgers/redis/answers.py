@@ -18,14 +18,14 @@ from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND, RECLAIM = range(1, 12)
 
 QUESTION = Struct("<B12sdQ")
 """Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent`: the new id."""
 VISIT_MORE = Struct("<ddBB")
 """Last renewal, last page on trust, whether home is here, length of the home's name, which follows.
 """
-SETTINGS = Struct("<BBBBBIIIIId")
+SETTINGS = Struct("<BBBBBIIIIIdB")
 EXPECTED = Struct("<dd")
 """The ledger's expected time, and its tolerance."""
 _HEAD = Struct("<dddddddd")
@@ -48,7 +48,7 @@ def settings_of(room: Room) -> bytes:
     return SETTINGS.pack(
         METHODS.index(room.queueing_method), room.queue_all, _CONFIRMS[room.confirm_newcomers], not room.disable_session_renewal,
         room.strong_sessions, room.session_ms, room.renewal_age_ms, room.check_in_max_s, room.new_users_per_minute,
-        room.total_active_users, room.sessions_ended_ms,
+        room.total_active_users, room.sessions_ended_ms, room.claim_ms // 60_000,
     )  # fmt: skip
 
 

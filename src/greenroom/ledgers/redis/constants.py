@@ -11,6 +11,7 @@ from greenroom.admission.ledger import (
     refresh,
     sessions,
     tempo,
+    turns,
 )
 from greenroom.admission.messages import census, moves
 from greenroom.admission.queueing import line, line_table, methods
@@ -21,6 +22,7 @@ from greenroom.model.visit import Standing
 
 CONSTANTS: Mapping[str, float] = {
     **{standing.name: int(standing) for standing in Standing},
+    "AWAY_MAX_MS": visit.AWAY_MAX_MS,
     "BELIEVED": tempo.BELIEVED,
     "BELIEVED_MS": tempo.BELIEVED_MS,
     "CALLED_REFRESH_MS": refresh.CALLED_REFRESH_MS,
@@ -53,6 +55,9 @@ CONSTANTS: Mapping[str, float] = {
     "STEP_MS": ledger_time.STEP_MS,
     "TABLE_GROWTH": line_table.GROWTH,
     "TABLE_LOOK_S": public_table.LOOK_S,
+    "TURNS_KEPT_MS": turns.KEPT_MS,
+    "TURN_ENTRIES": turns.ENTRIES,
+    "TURN_STEP_MS": turns.STEP_MS,
     "TEMPO_SLOT_MS": tempo.SLOT_MS,
     "TRANSFER_HELD_MS": transfers.HELD_MS,
     "WINDOW_MS": estimate.WINDOW_MS,

@@ -19,6 +19,7 @@ from greenroom.ledgers.redis.answers import (
     PEEK,
     POLL,
     QUESTION,
+    RECLAIM,
     VIEW,
     VISIT,
     VISIT_MORE,
@@ -35,6 +36,7 @@ CALL_WORK = 60
 """In units of a microsecond or two: a call stays below 0.2 ms."""
 WORK = {
     ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8, MOVE: 20, EXTEND: 20,
+    RECLAIM: 20,
 }  # fmt: skip
 """As measured (bench/redis_ledger.py)."""
 
@@ -108,6 +110,9 @@ class RedisLedger:
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
         self._ask(QUESTION.pack(PEEK, ticket_id, key, self._getrandbits(64)), then)
+
+    def reclaim(self, ticket_id: bytes, key: int, then: Then) -> None:
+        self._ask(QUESTION.pack(RECLAIM, ticket_id, key, self._getrandbits(64)), then)
 
     def view(self, ticket_id: bytes, then: Then) -> None:
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)

@@ -80,6 +80,7 @@ local function configure(keys, argv)
     local before = s
     s, state.settings = read_settings(given), given
     newcomers.configure()
+    if s.claim_ms > 0 then state.watched = 1 end
     if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
     if s.sessions_ended_ms > state.told_ended_ms then
       state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now

@@ -49,6 +49,31 @@ local function newcomers_unseen()
   return max(0, max(floor(before * 5 / 6), floor((most - 2 * math.sqrt(most)) * 5 / 2)) - since)
 end
 
+-- When turns came (admission/ledger/turns.py): a list of {time, highest key admitted from then on for TURN_STEP_MS}.
+local function turn_came(key)
+  if state.turns > 0 and (key <= state.passed) then return end
+  state.passed, dirty = key, true
+  if state.turns > 0 and now - state.turn_ms < TURN_STEP_MS then
+    call('RPOP', k.turns)
+    call('RPUSH', k.turns, struct.pack('<dd', state.turn_ms, key))
+    return
+  end
+  state.turn_ms, state.turns = now, call('RPUSH', k.turns, struct.pack('<dd', now, key))
+  if state.turns > TURN_ENTRIES then
+    call('LTRIM', k.turns, -TURN_ENTRIES, -1)
+    state.turns = TURN_ENTRIES
+  end
+end
+
+local function holds_turn(key)
+  if state.turns == 0 or key > state.passed then return s.claim_ms > 0 end
+  for _, raw in ipairs(call('LRANGE', k.turns, 0, -1)) do
+    local at_ms, passed = struct.unpack('<dd', raw)
+    if passed >= key then return s.claim_ms > 0 and now < at_ms + s.claim_ms + TURN_STEP_MS end
+  end
+  return false
+end
+
 local function sweep(limit)
   if torn() then new_epoch() end
   dirty = true
@@ -71,6 +96,10 @@ local function sweep(limit)
   end
   state.lookahead = state.pace * state.gap_ms / 1000
   state.unseen = newcomers_unseen()
+  if watches_turns() and s.open and state.permits > 0 and state.waiting == 0 and not state.queueing
+    and (state.turns == 0 or now - state.turn_ms >= TURN_STEP_MS) then
+    turn_came((now + state.line_ahead_ms) * TIES)
+  end
   state.swept = (more or ghosts) and -1 or floor(now / CELL_MS) -- what is left over is looked at by the next operation
 end
 
@@ -215,6 +244,7 @@ local function admit(id, source, key, attempted_ms, unshown, unpaced)
   dirty = true
   if key then
     leave_line(id, key)
+    if watches_turns() then turn_came(key) end
     state.front_s = floor(arrival_ms(key) / 1000)
     if attempted_ms ~= now then
       state.entered, state.slot_admitted = state.entered + 1, state.slot_admitted + 1
@@ -356,6 +386,11 @@ OPERATIONS[3] = function(id, key, _, low) -- peek
   return held(IN_LINE, attempted_ms, key, refresh_ms, rank, wait_of(rank + 1))
 end
 
+OPERATIONS[11] = function(id, key, high, low) -- reclaim
+  if not (session_of(id) or waiter(id) or holds_turn(key)) then return gone() end
+  return OPERATIONS[3](id, key, high, low)
+end
+
 OPERATIONS[4] = view
 
 OPERATIONS[5] = function(id) -- leave
@@ -368,7 +403,7 @@ OPERATIONS[5] = function(id) -- leave
   elseif waiter(id) then
     leave_line(id, key_of(id))
     state.lost = state.lost + 1
-    spend_id(id, now)
+    spend_place(id)
     dirty = true
     return held(UNTOLD, now, 0, 0, 0, nil)
   end
@@ -407,7 +442,7 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
     call('ZREM', k.due, old)
     if state.kept == old then state.kept = new end
   end
-  spend_id(old, now)
+  spend_place(old)
   return held(UNTOLD, now, 0, 0, 0, nil)
 end
 

@@ -17,7 +17,6 @@
 
 local FORMAT = 1
 local CELL_MS = 256
-local SPENT_MS = PLACE_KEPT_MS + SPENT_SLACK_MS -- so long after the last renewal a waiting ticket of the same id may still come
 local TIES = 4096 -- 2^12 keys a millisecond
 local SWEEP = 40 -- ended sessions looked at in one call of visitors, and a quarter as many ghosts: 0.1 ms
 local SWEEP_SYNC = 1600 -- the same in a report, which no visitor waits for: 4 ms
@@ -41,12 +40,13 @@ local FIELDS = {
   'unshown_slot', 'unshown_slots',
   'summary',
   'empty_ms', 'unknown_until_ms',
+  'watched', 'turns', 'turn_ms', 'passed',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
-  'extended', 'left'}
+  'extended', 'left', 'turns'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -54,7 +54,7 @@ local life -- of this process; read once
 local written = {} -- room -> serial that this process wrote last
 local names = {} -- room -> its keys
 
-local SETTINGS_BYTES = 33 -- behind them a process says what time it expects, and how far that may be off
+local SETTINGS_BYTES = 34 -- behind them a process says what time it expects, and how far that may be off
 
 local given -- the settings of this call
 local expected_ms -- the ledger's time as the process that calls expects it; 0: it knows nothing
@@ -101,10 +101,14 @@ local function read_settings(raw)
     minute_limit = minute_limit,
     total_limit = #raw >= 25 and struct.unpack('<I4', raw, 22) or 0, -- a state that an older greenroom wrote does not say; the next call does
     sessions_ended_ms = #raw >= 33 and struct.unpack('<d', raw, 26) or 0,
+    claim_ms = #raw >= 34 and string.byte(raw, 34) * 60000 or 0,
   }
 end
 
 local function longest_refresh_ms() return floor(s.refresh_max_ms * 11 / 10) end
+
+-- Whether visitors may be away until their turn (admission/ledger/turns.py), or might once.
+local function watches_turns() return state.watched > 0 or s.claim_ms > 0 end
 
 -- An empty ledger. Other data under these keys belongs to nothing.
 local function new_state(settings)
@@ -118,6 +122,7 @@ local function new_state(settings)
   state.measured_ms, state.reported_ms, state.tempo_ms = now, now, now
   state.latest_ms, state.born_ms, state.empty_ms = now, now, now
   state.told_ended_ms = s.sessions_ended_ms
+  if s.claim_ms > 0 then state.watched = 1 end
 end
 
 -- This state may be older than what visitors were told: people stay, units do not.

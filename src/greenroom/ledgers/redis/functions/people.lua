@@ -9,6 +9,9 @@ local AGE_CELL_MS, AGE_CELLS, AGE_MOST, AGE_UNKNOWN, UNSHOWN = 5000, 1440, 2045,
 -- numbers are exact from 2024 to 2029, and afterwards the refresh to a few milliseconds.
 local ORIGIN_MS, REFRESHES = 1800000000000, 131072
 
+-- So long after the last renewal a waiting ticket of the same id may still come.
+local function spent_ms() return (watches_turns() and TURNS_KEPT_MS or PLACE_KEPT_MS) + SPENT_SLACK_MS end
+
 local function arrival_ms(key) return floor(key / TIES) end
 
 -- One more or less of an absolute count that the coordinator is told: arrival seconds as they are, ages as negative numbers.
@@ -56,7 +59,7 @@ local function session_of(id)
   if score then
     local renewed_ms, age, unshown = read_session(tonumber(score))
     if renewed_ms > state.ended_to then return renewed_ms, age, unshown end
-    if renewed_ms + SPENT_MS > now then return nil, true end
+    if renewed_ms + spent_ms() > now then return nil, true end
   end
   if state.spent_rows > 0 then
     local until_ms = call('ZSCORE', k.spent, id)
@@ -81,9 +84,12 @@ local function begin_session(id, unshown)
 end
 
 local function spend_id(id, last_seen_ms)
-  local until_ms = last_seen_ms + SPENT_MS
+  local until_ms = last_seen_ms + spent_ms()
   if until_ms > now then state.spent_rows = state.spent_rows + call('ZADD', k.spent, until_ms, id) end
 end
+
+-- The same for a place, before its turn has come.
+local function spend_place(id) spend_id(id, now + (watches_turns() and AWAY_MAX_MS or 0)) end
 
 local function end_session(id, renewed_ms, age)
   call('ZREM', k.inside, id)
@@ -132,7 +138,7 @@ end
 
 -- Forgets ids that no waiting ticket can bring any more.
 local function forget_spent(limit)
-  local old = min(state.ended_to, now - SPENT_MS)
+  local old = min(state.ended_to, now - spent_ms())
   local count = min(limit, call('ZCOUNT', k.inside, '-inf', string.format('(%.0f', (old + 1) * 2048)))
   if count > 0 then state.inside_rows = state.inside_rows - call('ZREMRANGEBYRANK', k.inside, 0, count - 1) end
   if state.spent_rows > 0 then

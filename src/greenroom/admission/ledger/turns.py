@@ -1,0 +1,65 @@
+"""When the turn of a place came: for visitors who are away, and return with a ticket of hours ago.
+
+Such a visitor is out of the line like any ghost: holds no permit, delays nobody, and on return has
+the old place by its key. How long that is possible needs no record of the visitor: a turn has come
+when somebody with a later key was admitted, so the admitted keys of the last half hour tell it.
+
+A ticket id is remembered as spent for longer than its turn can be claimed (KEPT_MS), so a copy of
+such a ticket never leads to a second session here.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from greenroom.model.room import CLAIM_LONGEST
+
+STEP_MS = 15_000
+"""Turns of this time are one entry."""
+
+CLAIM_MAX_MS = CLAIM_LONGEST * 60_000
+
+ENTRIES = CLAIM_MAX_MS // STEP_MS + 4
+
+KEPT_MS = CLAIM_MAX_MS + 2 * STEP_MS
+"""How long after an admission a waiting ticket of the same visitor may still be accepted."""
+
+
+class Turns:
+    __slots__ = ("_keys", "_ms", "passed")
+
+    def __init__(self, noted: Mapping[int, int] | None = None) -> None:
+        """`noted`: time -> highest key admitted in the STEP_MS from then on."""
+        self._ms: list[int] = []
+        self._keys: list[int] = []
+        self.passed = -1
+        """The highest key admitted."""
+        for at_ms in sorted(noted or ()):
+            self._note(at_ms, (noted or {})[at_ms])
+
+    def admitted(self, key: int, now_ms: int) -> int:
+        """A key higher than `passed` was admitted. Returns the time under which that is noted."""
+        if self._ms and now_ms - self._ms[-1] < STEP_MS:
+            self.passed = self._keys[-1] = key
+        else:
+            self._note(now_ms, key)
+        return self._ms[-1]
+
+    def due(self, now_ms: int) -> bool:
+        """Whether an admission now would begin a new entry."""
+        return not self._ms or now_ms - self._ms[-1] >= STEP_MS
+
+    def holds(self, key: int, claim_ms: int, now_ms: int) -> bool:
+        """Whether the turn has not come, or at most `claim_ms` (and less than STEP_MS) ago."""
+        if key > self.passed:
+            return True
+        return now_ms < self._ms[bisect_left(self._keys, key)] + claim_ms + STEP_MS
+
+    def noted(self) -> dict[int, int]:
+        return dict(zip(self._ms, self._keys, strict=True))
+
+    def _note(self, at_ms: int, key: int) -> None:
+        self._ms.append(at_ms)
+        self.passed = max(self.passed, key)
+        self._keys.append(self.passed)
+        if len(self._ms) > ENTRIES:
+            del self._ms[0], self._keys[0]

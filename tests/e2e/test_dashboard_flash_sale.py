@@ -148,7 +148,9 @@ def test_a_flash_sale_from_the_plan_to_the_figures(shared_greenroom, browser: Br
             )
             sound_in_both_themes(page)
             row.get_by_role("link", name="Analytics of friday").click()
-            figure = page.locator(".glance > div").filter(has_text=re.compile(r"^\s*Let in\s*\d"))
+            figure = page.locator(".glance dl > div").filter(
+                has_text=re.compile(r"^\s*Let in\s*\d")
+            )
             expect(figure).to_have_text(re.compile(rf"Let in\s*{CROWD}\b"), timeout=PATIENCE_MS)
             audit = page.request.get(f"{rig.base}/audit").text()
             assert audit.count("friday") >= 4

@@ -3,6 +3,8 @@ the room they belong to only.
 """
 
 import html
+import json
+import re
 import time
 from collections.abc import Iterator
 
@@ -33,7 +35,7 @@ def test_what_settings_mean_is_simulated_in_the_background_while_they_are_typed(
     typed = "/zones/z1/rooms/meaning?total_active_users=30000&new_users_per_minute=20000&session_duration=1&queueing_method=fifo"
     text = visitor.get(typed, **{"HX-Request": "true"}).text
     assert "At most 30,000 people" in text
-    assert "is being simulated" in text
+    assert "Simulating the wait for" in text
     again = html.unescape(text.partition('hx-get="')[2].partition('"')[0])
     end = time.monotonic() + PATIENCE_S
     while "hx-get" in (text := visitor.get(again, **{"HX-Request": "true"}).text):
@@ -90,7 +92,11 @@ def test_a_dry_run_says_what_would_happen_and_what_other_limits_would_change(
     assert "What would happen" in text
     assert "900 at once" in text
     assert "No one waits" in text
-    assert text.count("<polyline") == 2
+    found = re.search(r'data-dry-run="([^"]+)"', text)
+    lines = json.loads(html.unescape(found[1])) if found else []
+    assert [one["label"] for one in lines] == ["As configured", "With the other limits"]
+    table = text.partition('id="dry-run-table"')[2].partition("</table>")[0]
+    assert table.count("<tr>") == 14
     assert "<html" not in visitor.get(where, **{"HX-Request": "true"}).text
     assert rig.person("operator", "z2").get(where).status_code == 404
     assert rig.person("admin").get(where.replace("z1/rooms/r1", "z2/rooms/r2")).status_code == 404

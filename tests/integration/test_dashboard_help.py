@@ -40,6 +40,15 @@ def test_every_page_is_there_and_every_link_leads_to_a_heading(viewer: Visitor) 
     assert links > 100
 
 
+def test_internals_are_apart_from_guides_and_concepts(viewer: Visitor) -> None:
+    index = viewer.get("/help").text
+    kinds = dict(re.findall(r'<h2 id="kind-\d+">([^<]+)</h2>(.*?)</section>', index, re.S))
+    assert list(kinds) == ["Tutorial", "Guides", "Concepts", "Reference", "Internals of greenroom"]
+    inside = set(re.findall(r'href="([^"]+)"', kinds.pop("Internals of greenroom")))
+    assert {"/help/howto/run-the-tests", "/help/explanation/follow-one-probe"} <= inside
+    assert inside.isdisjoint(re.findall(r'href="([^"]+)"', "".join(kinds.values())))
+
+
 def test_headings_are_found_and_opened_at_their_place(viewer: Visitor) -> None:
     assert (
         viewer.get("/search?q=two%20steps").headers["location"] == "/help/howto/dashboard#two-steps"

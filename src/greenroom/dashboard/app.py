@@ -36,6 +36,7 @@ from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
 from greenroom.web.config_service import ConfigService
+from greenroom.web.pages.forms import for_people
 from greenroom.web.pages.request import (
     PREFIX,
     DashboardSession,
@@ -249,9 +250,9 @@ class Dashboard:
     async def _refused(self, request: Request, error: Refused) -> Response:
         known, session = await run_in_threadpool(self._who, request)
         page = self._page(request, known, session)
-        texts = [fault.message for fault in error.faults]
+        texts = [for_people(fault.message) for fault in error.faults]
         return await run_in_threadpool(
-            page.render, "message.html", error.status, title="This was not done", texts=texts
+            page.render, "message.html", error.status, title="Nothing was changed", texts=texts
         )
 
     async def _unavailable(self, request: Request, error: Exception) -> Response:

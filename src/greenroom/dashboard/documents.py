@@ -20,6 +20,22 @@ SECTIONS = {
     "decisions": "Decisions",
 }
 
+INTERNALS = (
+    "decisions/",
+    "howto/drive-the-core",
+    "howto/run-the-tests",
+    "explanation/beside-nginx",
+    "explanation/config-store",
+    "explanation/follow-one-",
+    "explanation/journal-format",
+    "explanation/native-pass",
+    "explanation/redis-ledger",
+    "explanation/request-canonical-form",
+)
+"""Beginnings of the names of pages for people who change greenroom; all others are for those who
+run it.
+"""
+
 HELP = "/help"
 
 TABLE = (
@@ -46,6 +62,10 @@ class HelpPage(NamedTuple):
     @property
     def path(self) -> str:
         return f"{HELP}/{self.name}"
+
+    @property
+    def internal(self) -> bool:
+        return self.name.startswith(INTERNALS)
 
 
 @cache

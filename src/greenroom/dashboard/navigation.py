@@ -19,27 +19,27 @@ class NavigationItem(NamedTuple):
 
 
 NAVIGATION = (
-    NavigationItem("Waiting rooms", "Rooms", "/rooms", "rooms"),
-    NavigationItem("Waiting rooms", "Events", "/events", "events"),
-    NavigationItem("Waiting rooms", "Lists", "/lists", "rules", whole=True),
-    NavigationItem("Waiting rooms", "Status page", "/status-page", "pages", whole=True),
-    NavigationItem("Your application", "Zones", "/zones", "zones"),
-    NavigationItem("Your application", "Health checks", "/health", "health"),
-    NavigationItem("Your application", "Health analytics", "/health/analytics", "analytics"),
-    NavigationItem("Your application", "Notifications", "/notifications", "bell", whole=True),
-    NavigationItem("Your application", "Route tester", "/explain", "explain", whole=True),
-    NavigationItem("Access", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),
-    NavigationItem("Access", "API tokens", "/tokens", "token", Role.ADMIN, whole=True),
-    NavigationItem("Access", "Audit log", "/audit", "audit", whole=True),
-    NavigationItem("greenroom", "Processes", "/processes", "processes", whole=True),
-    NavigationItem("greenroom", "Configuration problems", "/problems", "problems", whole=True),
-    NavigationItem("greenroom", "Ticket keys", "/keys", "keys", Role.ADMIN, whole=True),
+    NavigationItem("Daily work", "Rooms", "/rooms", "rooms"),
+    NavigationItem("Daily work", "Events", "/events", "events"),
+    NavigationItem("Daily work", "Status page", "/status-page", "pages", whole=True),
+    NavigationItem("Daily work", "Health analytics", "/health/analytics", "analytics"),
+    NavigationItem("Daily work", "Route tester", "/explain", "explain", whole=True),
+    NavigationItem("Daily work", "Audit log", "/audit", "audit", whole=True),
+    NavigationItem("Setup", "Zones", "/zones", "zones"),
+    NavigationItem("Setup", "Health checks", "/health", "health"),
+    NavigationItem("Setup", "Notifications", "/notifications", "bell", whole=True),
+    NavigationItem("Setup", "Lists", "/lists", "rules", whole=True),
+    NavigationItem("Installation", "Accounts", "/accounts", "accounts", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "API tokens", "/tokens", "token", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "Ticket keys", "/keys", "keys", Role.ADMIN, whole=True),
+    NavigationItem("Installation", "Processes", "/processes", "processes", whole=True),
+    NavigationItem("Installation", "Problems", "/problems", "problems", whole=True),
     NavigationItem(
-        "greenroom", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True
+        "Installation", "Export and import", "/transfer", "transfer", Role.ADMIN, whole=True
     ),
-    NavigationItem("greenroom", "GraphQL explorer", "/explorer", "analytics"),
-    NavigationItem("greenroom", "Documentation", "/help", "help"),
-    NavigationItem("greenroom", "About", "/about", "about"),
+    NavigationItem("Installation", "GraphQL explorer", "/explorer", "analytics"),
+    NavigationItem("Help", "Documentation", "/help", "help"),
+    NavigationItem("Help", "About", "/about", "about"),
 )
 
 

@@ -31,7 +31,7 @@ _BEGINS = {
 @dataclass(frozen=True, slots=True)
 class Branding:
     site_name: str = spec(
-        "name of the site: above the heading, and in the title behind the place in line",
+        "shown at the top of the page and in the browser tab",
         "",
         high=60,
         pattern=TEXT,

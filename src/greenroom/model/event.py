@@ -60,8 +60,8 @@ class Event:
         nullable=True,
     )
     shuffle_at_event_start: bool = spec("shuffle the visitors in the pre-queue at the start", False)
-    suspended: bool = spec("true: the event does not apply", False)
-    description: str = spec("a note for operators", "", high=10_000)
+    suspended: bool = spec("a suspended event does not run", False)
+    description: str = spec("only your team sees it", "", high=10_000)
     total_active_users: int | None = spec(
         "active visitors during the event", None, low=1, high=LIMIT_MAX, nullable=True
     )

@@ -112,7 +112,7 @@ class HealthCheck:
         high=254,
         example="origin.example.com",
     )
-    description: str = spec("a note for operators", "", high=10_000)
+    description: str = spec("only your team sees it", "", high=10_000)
     type: str = spec("protocol of the check", "HTTP", choices=TYPES)
     interval: int = spec(
         "time between two probes of one agent; 0 = the default",

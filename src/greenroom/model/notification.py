@@ -38,7 +38,7 @@ class AlertPolicy(_Checked):
     name: str = spec(
         "what it is called", example="The shop is down", low=1, high=200, one_line=True
     )
-    description: str = spec("a note for operators", "", high=2_000)
+    description: str = spec("only your team sees it", "", high=2_000)
     enabled: bool = spec("whether it is active", True)
     alert_type: str = spec(
         "type of alert, one of those that are available",

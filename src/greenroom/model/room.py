@@ -189,7 +189,7 @@ class Room:
         ),
     )
     description: str = spec(
-        "a note for operators",
+        "only your team sees it",
         "",
         high=10_000,
         form=FormSpec("waiting", "Note", "Only your team sees this."),

@@ -35,7 +35,7 @@ class Rule:
         high=EXPRESSION_MAX,
         example="ip.src in {10.20.30.40}",
     )
-    description: str = spec("a note for operators", "", high=500)
+    description: str = spec("only your team sees it", "", high=500)
     enabled: bool = spec("whether the rule is active", True)
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
 
@@ -67,14 +67,14 @@ class RuleList:
         choices=("ip", "hostname", "asn"),
     )
     items: tuple[str, ...] = spec("the items, as text", (), high=LIST_ITEMS_MAX)
-    description: str = spec("a note for operators", "", high=500)
+    description: str = spec("only your team sees it", "", high=500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListItem:
     id: str = spec("opaque identifier, unique", "", read_only=True)
     value: str = spec("address, network, host name or number, as text", low=1, high=ITEM_MAX)
-    comment: str = spec("a note for operators", "", high=500)
+    comment: str = spec("only your team sees it", "", high=500)
 
     def __post_init__(self) -> None:
         problems = field_problems(ListItem, vars_of(self), "")

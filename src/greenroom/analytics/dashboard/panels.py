@@ -134,22 +134,56 @@ PANELS = (
     ),
 )
 
+ADMITTED = Wanted("sum", "newUsersPerMinute")
+ENDED = Wanted("sum", "sessionsEnded")
+
+
+class GlanceGroup(NamedTuple):
+    """`counts`: how many visitors or sessions the figures are of, with the word after the number."""
+
+    title: str
+    figures: tuple[tuple[str, Wanted, str], ...]
+    counts: tuple[tuple[Wanted, str], ...]
+
+
+def _times(stem: str) -> tuple[tuple[str, Wanted, str], ...]:
+    names = ((50, "Median"), (75, "p75"), (95, "p95"))
+    return tuple(
+        (name, Wanted("percentile", f"{stem}P{percent}"), "seconds") for percent, name in names
+    )
+
+
 GLANCE = (
-    ("Peak active", Wanted("max", "totalActiveUsers"), "users"),
-    ("Longest line", Wanted("max", "totalQueuedUsers"), "users"),
-    ("Peak admitted per minute", Wanted("max", "newUsersPerMinute"), "users"),
-    ("Let in", Wanted("sum", "newUsersPerMinute"), "users"),
-    ("Let in from the line", Wanted("sum", "usersWaited"), "users"),
-    ("Abandoned", Wanted("sum", "usersAbandoned"), "users"),
-    *(
-        (f"{label}, {name}", Wanted("percentile", f"{stem}P{percent}"), "seconds")
-        for label, stem in (
-            ("Time in line", "totalTimeWaited"),
-            ("Time in your application", "timeOnOrigin"),
-        )
-        for percent, name in ((50, "median"), (75, "p75"), (95, "p95"))
+    GlanceGroup(
+        "Visitors",
+        (
+            ("Let in", ADMITTED, "users"),
+            ("Peak active", Wanted("max", "totalActiveUsers"), "users"),
+            ("Longest line", Wanted("max", "totalQueuedUsers"), "users"),
+        ),
+        ((Wanted("max", "newUsersPerMinute"), "peak admitted per minute"),),
     ),
+    GlanceGroup(
+        "Time in line",
+        _times("totalTimeWaited"),
+        (
+            (Wanted("sum", "usersWaited"), "let in from the line"),
+            (Wanted("sum", "usersAbandoned"), "abandoned"),
+        ),
+    ),
+    GlanceGroup("Time in your application", _times("timeOnOrigin"), ((ENDED, "sessions ended"),)),
 )
+
+
+def glance_wanted() -> tuple[Wanted, ...]:
+    return tuple(
+        dict.fromkeys(
+            wanted
+            for group in GLANCE
+            for wanted in (*(one[1] for one in group.figures), *(one[0] for one in group.counts))
+        )
+    )
+
 
 COMPARISONS = {
     "": ("No comparison", 0),
@@ -197,8 +231,6 @@ class SpanAnswer(NamedTuple):
 
 
 _GENERATED = Wanted("sum", "minutesGenerated")
-ADMITTED = Wanted("sum", "newUsersPerMinute")
-ENDED = Wanted("sum", "sessionsEnded")
 
 
 def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
@@ -217,9 +249,7 @@ def ask(store: AnalyticsStore, room_id: str, span: ChartSpan) -> SpanAnswer:
         PATIENCE_S,
     )
     whole: AnalyticsAnswer = store.answer(
-        Question(
-            span.start_s, span.end_s, rooms, (), (*(wanted for _, wanted, _ in GLANCE), ENDED)
-        ),
+        Question(span.start_s, span.end_s, rooms, (), glance_wanted()),
         PATIENCE_S,
     )
     rows = {_second(row["", span.dimension]): row for row in steps.rows}

@@ -266,12 +266,27 @@ class GlanceFigure(NamedTuple):
         return f"{share:+d} %" if share else "unchanged"
 
 
-def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[GlanceFigure]:
+class GlanceShown(NamedTuple):
+    title: str
+    figures: list[GlanceFigure]
+    counts: list[tuple[float, str]]
+
+
+def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[GlanceShown]:
     if answer is None:
         return []
+
+    def figure(label: str, wanted: Wanted, unit: str) -> GlanceFigure:
+        earlier = before.total(wanted) if before else None
+        return GlanceFigure(label, unit, answer.total(wanted), earlier)
+
     return [
-        GlanceFigure(label, unit, answer.total(wanted), before.total(wanted) if before else None)
-        for label, wanted, unit in GLANCE
+        GlanceShown(
+            group.title,
+            [figure(*one) for one in group.figures],
+            [(answer.total(wanted) or 0, word) for wanted, word in group.counts],
+        )
+        for group in GLANCE
     ]
 
 

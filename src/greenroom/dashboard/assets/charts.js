@@ -25,13 +25,20 @@ function duration(seconds) {
   return rest ? `${Math.floor(minutes / 60)} h ${rest} min` : `${minutes / 60} h`;
 }
 
-// What all charts share: the axes, the grid and the tooltip. `zone` is the viewer's time zone.
-function plain(zone, format) {
+// Ticks of durations are whole units, or their rounded labels would be uneven.
+const NICE = [5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
+const tick = (most) => NICE.find((step) => most / step <= 5) ?? 86400 * Math.ceil(most / 432000);
+const brief = (seconds) => (seconds && seconds % 3600 === 0 ? `${seconds / 3600} h` : seconds && seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`);
+
+// What all charts share: the axes, the grid and the tooltip. `zone` is the viewer's time zone; values stand for `step` ms around them.
+function plain(zone, format, step) {
   const ink = colour("ink-2");
-  const days = new Intl.DateTimeFormat("en-GB", { timeZone: zone, day: "2-digit", month: "short" });
   const hours = clock(zone, false);
-  const long = new Intl.DateTimeFormat("en-GB", { timeZone: zone, dateStyle: "medium", timeStyle: "short" });
-  const label = (at) => (hours.format(at) === "00:00" ? days.format(at) : hours.format(at));
+  // Dates as the server writes them.
+  const day = new Intl.DateTimeFormat("sv-SE", { timeZone: zone });
+  const moment = (at) => `${day.format(at)} ${hours.format(at)}`;
+  const named = (at) => (step ? `${moment(at - step / 2)} to ${hours.format(at + step / 2)}` : moment(at));
+  const label = (at) => (hours.format(at) === "00:00" ? day.format(at) : hours.format(at));
   return {
     animation: false,
     aria: { enabled: false },
@@ -47,7 +54,7 @@ function plain(zone, format) {
       borderColor: colour("line"),
       textStyle: { color: colour("ink"), fontSize: 13 },
       axisPointer: { lineStyle: { color: ink } },
-      formatter: (rows) => [long.format(rows[0].axisValue), ...rows.map((row) => `${row.seriesName}: ${format(row.value[2] ?? row.value[1])}`)].join("\n"),
+      formatter: (rows) => [named(rows[0].axisValue), ...rows.map((row) => `${row.seriesName}: ${format(row.value[2] ?? row.value[1])}`)].join("\n"),
     },
     xAxis: {
       type: "time",
@@ -92,4 +99,4 @@ function chart(element, options) {
   return { draw, made };
 }
 
-window.greenroomCharts = { colour, numbers, clock, duration, plain, line, area, limit, chart };
+window.greenroomCharts = { brief, colour, numbers, clock, duration, plain, line, area, limit, chart, tick };

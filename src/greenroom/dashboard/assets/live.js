@@ -5,7 +5,7 @@ const root = document.getElementById("live");
 const { zone, language } = root.dataset;
 const number = numbers(language);
 const written = (value) => (value === null || value === undefined ? "unknown" : number.format(value));
-const measured = (value) => (value === null || value === undefined ? "measuring" : number.format(value));
+const measured = (value) => (value === null || value === undefined ? "" : number.format(value));
 const parts = new Map([...root.querySelectorAll("[data-live]")].map((element) => [element.dataset.live, element]));
 const shares = [...root.querySelectorAll("[data-live-share]")];
 const verdict = root.querySelector("[data-live-tone]");
@@ -26,7 +26,7 @@ const FORMATS = {
   waited_p95: (it) => (it.waited_p95_s === null ? "no one waited" : duration(it.waited_p95_s)),
   origin: (it) => it.origin || "No health check",
   origin_errors: (it) => measured(it.origin_errors),
-  origin_mean: (it) => (it.origin_mean_s === null ? "measuring" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
+  origin_mean: (it) => (it.origin_mean_s === null ? "" : `${(it.origin_mean_s * 1000).toFixed(1)} ms`),
   capacity: (it) => it.capacity,
   capacity_reason: (it) => it.capacity_reason,
   title: (it) => it.title,
@@ -71,6 +71,7 @@ function show(frame) {
   for (const [name, element] of parts) {
     const text = FORMATS[name](frame);
     if (element.textContent !== text) element.textContent = text;
+    if (element.tagName === "DD") element.parentElement.hidden = !text;
   }
   for (const element of shares) {
     const name = element.dataset.liveShare;
@@ -103,7 +104,13 @@ function add(frame) {
   while (points.length && points[0][0] < frame.at_ms - HOUR) points.shift();
 }
 
-const column = (index) => points.map((point) => [point[0], point[index]]);
+const GAP = 150000;
+// Minutes that nobody recorded are a gap, and no line that leads across them.
+const column = (index) =>
+  points.flatMap((point, at) => {
+    const here = [point[0], point[index]];
+    return at && point[0] - points[at - 1][0] > GAP ? [[point[0] - 1, null], here] : [here];
+  });
 const LEAST = 300000;
 const span = () => ({ min: Math.min(shown.at_ms - LEAST, points.length ? points[0][0] : shown.at_ms), max: shown.at_ms });
 const most = (index) => Math.max(0, ...points.map((point) => point[index]));

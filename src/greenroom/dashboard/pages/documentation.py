@@ -13,10 +13,15 @@ PACKAGES = ("greenroom", "starlette", "uvicorn", "sqlalchemy", "duckdb", "crypto
 
 
 def index(page: PageRequest) -> Response:
+    known = list(documents().values())
     by_kind = [
-        (title, [one for one in documents().values() if one.name.startswith(f"{section}/")])
+        (
+            title,
+            [one for one in known if one.name.startswith(f"{section}/") and not one.internal],
+        )
         for section, title in SECTIONS.items()
     ]
+    by_kind.append(("Internals of greenroom", [one for one in known if one.internal]))
     return page.render("help.html", kinds=by_kind, document=None)
 
 

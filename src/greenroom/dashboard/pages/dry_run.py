@@ -1,5 +1,6 @@
 """Dry run: what this room would do with an expected crowd, under its own limits and under others."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -71,7 +72,8 @@ CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
 EARLY_MAX_S = 6 * 3_600.0
 """No visitor is admitted meanwhile, and all of them retry."""
 
-LINE_HIGH, LINE_WIDE = 160, 600
+ROWS = 12
+"""Of the table that says what the chart shows."""
 
 
 def show(page: PageRequest) -> Response:
@@ -118,6 +120,7 @@ def result(page: PageRequest) -> Response:
     run = runs.find(page.path("run_id")) if runs else None
     if run is None or run.room_id != page.room.id:
         raise HTTPException(404)
+    lines = _lines(run)
     return page.render(
         "dry_run_state.html" if page.is_fragment else "dry_run_result.html",
         entry=page.room,
@@ -126,10 +129,9 @@ def result(page: PageRequest) -> Response:
         run_id=page.path("run_id"),
         asked=_asked(page.query),
         event=_event(page),
-        lines=_lines(run),
-        start_at=_start_at(run),
-        high=LINE_HIGH,
-        wide=LINE_WIDE,
+        lines=lines,
+        lines_json=json.dumps([line._asdict() for line in lines]),
+        moments=_moments(lines),
     )
 
 
@@ -272,34 +274,33 @@ def _field(page: PageRequest, name: str, asked: NumberField, faults: Faults) -> 
     )
 
 
-def _start_at(run: DryRunState) -> int:
-    results = run.results or []
-    longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
-    return round(LINE_WIDE * max((one["prequeue_s"] for one in results), default=0) / longest)
+class DryRunLine(NamedTuple):
+    """`points`: (seconds since the start, waiting visitors)."""
 
-
-class DrawnLine(NamedTuple):
     label: str
-    tone: str
-    points: str
+    points: list[tuple[float, int]]
+
+    def at(self, second: float) -> int:
+        return next((count for at_s, count in reversed(self.points) if at_s <= second), 0)
 
 
-def _lines(run: DryRunState) -> list[DrawnLine]:
-    results = run.results or []
-    longest = max((row[0] for one in results for row in one["series"]), default=0) or 1
-    highest = max((row[2] for one in results for row in one["series"]), default=0) or 1
+def _lines(run: DryRunState) -> list[DryRunLine]:
     labels = ("As configured", "With the other limits")
     return [
-        DrawnLine(
-            labels[number],
-            ("a", "b")[number],
-            " ".join(
-                f"{LINE_WIDE * row[0] / longest:.0f},{LINE_HIGH - (LINE_HIGH - 4) * row[2] / highest:.0f}"
-                for row in one["series"]
-            ),
-        )
-        for number, one in enumerate(results[:2])
+        DryRunLine(label, [(row[0] - one["prequeue_s"], row[2]) for row in one["series"]])
+        for label, one in zip(labels, run.results or (), strict=False)
     ]
+
+
+def _moments(lines: list[DryRunLine]) -> list[tuple[float, list[int]]]:
+    """Rows of the table: (seconds since the first point, waiting visitors of each line)."""
+    times = [at_s for line in lines for at_s, _ in line.points]
+    if not times:
+        return []
+    first, last = min(times), max(times)
+    step = (last - first) / ROWS or 1
+    moments = [first + number * step for number in range(ROWS + 1)]
+    return [(at_s - first, [line.at(at_s) for line in lines]) for at_s in moments]
 
 
 PAGES = (

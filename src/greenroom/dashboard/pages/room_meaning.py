@@ -77,9 +77,9 @@ def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
     wait_s = example.wait_s
     if wait_s is None:
         return (
-            f"{people}: how long the last waits is not known."
+            f"{people}: the longest wait is not known."
             if example.ended
-            else f"{people}: how long the last waits is being simulated."
+            else f"Simulating the wait for {number(example.visitors)} people…"
         )
     if wait_s > LONG_S:
         return f"{people}, the last would wait for more than {duration(LONG_S)}."

@@ -404,6 +404,7 @@ def _review(
         zone=page.zone,
         entry=entry,
         compared=differences(LABELS, worded(before) if before else None, worded(after)),
+        kept=[label for _, label in _settings_by_change(after)["kept"]],
         said=sentences(after),
         said_before=sentences(before) if before else [],
         example=example_of(page, after),

@@ -1,5 +1,5 @@
 // The charts of the analytics page. Dragging over one opens its span for all: the address changes, so the back button steps out.
-const { chart, colour, duration, numbers, plain } = window.greenroomCharts;
+const { brief, chart, colour, duration, numbers, plain, tick } = window.greenroomCharts;
 
 const root = document.getElementById("analytics");
 const { zone, language, address, compare, kept } = root?.dataset ?? {};
@@ -13,14 +13,14 @@ const FORMATS = {
 const format = (unit) => FORMATS[unit] ?? known((value) => number.format(value));
 const AXES = { percent: { min: ({ min }) => Math.floor(Math.min(99, min)), max: 100, minInterval: 0 } };
 const LEAST = 600000;
-// Ticks of durations are whole units, or their rounded labels would be uneven.
-const NICE = [5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
 const even = (unit, panel) => {
   if (unit !== "seconds") return AXES[unit];
   const most = Math.max(0, ...panel.series.flatMap((one) => [...one.values, ...(one.before ?? []), ...(one.upper ?? [])]).filter(Number.isFinite));
-  const interval = NICE.find((step) => most / step <= 5) ?? 86400;
-  return { interval, max: Math.max(1, Math.ceil(most / interval)) * interval };
+  const interval = tick(most);
+  return { interval, max: Math.max(1, Math.ceil(most / interval)) * interval, axisLabel: { formatter: brief } };
 };
+
+const withAxis = (base, more) => ({ ...base, ...more, axisLabel: { ...base.axisLabel, ...more?.axisLabel } });
 
 // A band is the line of its values, and on it the area up to `upper`: the third number is what the tooltip says.
 function band(one, middle) {
@@ -103,11 +103,11 @@ if (root && window.echarts) {
     element.hidden = false;
     const panel = data.panels[element.dataset.panel];
     const one = chart(element, () => {
-      const base = plain(zone, format(panel.unit));
+      const base = plain(zone, format(panel.unit), data.step);
       return {
         ...base,
         xAxis: { ...base.xAxis, min: data.from, max: data.to },
-        yAxis: { ...base.yAxis, ...even(panel.unit, panel) },
+        yAxis: withAxis(base.yAxis, even(panel.unit, panel)),
         brush: {
           toolbox: [],
           xAxisIndex: 0,

@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from greenroom.config.load import load_config
-from greenroom.runtime.dashboard import control_listeners
+from greenroom.runtime.control_plane import control_listeners
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
 

@@ -14,7 +14,7 @@ from greenroom.config.addresses import exposure_notes
 from greenroom.config.config import Config
 from greenroom.config.load import load_config
 from greenroom.errors import InvalidConfig
-from greenroom.runtime.dashboard import control_listeners
+from greenroom.runtime.control_plane import control_listeners
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
 

@@ -22,7 +22,8 @@ from greenroom.gateway.wire.hop import marked_line
 from greenroom.model.change import Put
 from greenroom.outbound import OutboundPolicy, OutboundRefused
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.dashboard import Running, control_listeners, open_dashboard
+from greenroom.runtime.control_plane import control_listeners
+from greenroom.runtime.dashboard import Running, open_dashboard
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
 

@@ -86,7 +86,7 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(
         )
         assert process.state().rooms[0].requests == {"admitted": 1, "held": 1}
         written(2)
-        await process._reloader.reload()
+        await process._followed.reloader.reload()
         await asyncio.sleep(2.5)  # the coordinator grants the new permit in its own time
         assert visit().body == b"origin"
         assert visit().status == 200

@@ -1,73 +1,42 @@
 """Wiring only: nothing in here decides anything."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 
 import structlog
 
-from greenroom.admission.schedule import Effective, effective
+from greenroom.admission.schedule import Effective
 from greenroom.capacity.room_capacity import CapacityState
 from greenroom.config.config import Config
-from greenroom.config.shared import Shared
 from greenroom.configuration.state import DocumentState, DrawState, RoomState
 from greenroom.decision.data_centers import DataCenters
-from greenroom.decision.explain import Seats
+from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.lost_tickets import LostTickets, probable_cause
 from greenroom.decision.observer import Observer, observed_by
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.room_view import Figures
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
-from greenroom.errors import StorageFailed
 from greenroom.gateway.documents import RoomDocuments
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.own_answers import LIVE_TARGET
 from greenroom.keys.ticket_keys import KeyRing
-from greenroom.ledgers.draws import DrawFiles
-from greenroom.ledgers.port import DrawStore
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.lookups.confirmed_names import ConfirmedNames
 from greenroom.lookups.places import open_database
 from greenroom.model.clock import Clock
 from greenroom.model.room import Room
+from greenroom.model.visit import Arrival
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.rules import Lookups
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.loops import OnError
 
 log = structlog.get_logger(__name__)
-
-
-def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
-    return lambda now_ms: [
-        effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms
-    ]
-
-
-async def agreed_draws(
-    shared: Shared | None,
-    files: DrawFiles,
-    data_centers: Callable[[], Sequence[str]],
-    ending: contextlib.AsyncExitStack,
-) -> DrawStore:
-    if shared is None:
-        return files
-    from greenroom.ledgers.redis.draws import RedisDraws
-    from greenroom.ledgers.redis.leases import TIMEOUT_S
-
-    draws = RedisDraws(
-        shared.global_redis.client(TIMEOUT_S), files, shared.data_center, data_centers
-    )
-    ending.push_async_callback(draws.close)
-    try:
-        await draws.agree()
-    except StorageFailed as error:  # what was agreed on before still counts
-        log.warning("draw_agreement_failed", reason=str(error))
-    return draws
 
 
 def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tuple[DrawState, ...]]:
@@ -105,26 +74,27 @@ def room_state(
     return RoomState(room, figures, requests, now, draws, origin, seen, capacity, instances)
 
 
-def seats(state: RoomState) -> Seats:
-    figures, now = state.figures, state.now
-    return Seats(
-        figures.active,
-        figures.waiting,
-        state.origin,
-        held_for_origin=bool(now and now.origin_down),
-        held_for_slow_origin=bool(now and now.origin_slow),
-        capacity=now.capacity if now else None,
-        newcomers_confirmed=figures.confirms,
-        storage_failed=figures.storage_failed,
-    )
-
-
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:
     """Raises ValueError when a list that passed its check can no longer be used."""
     geo, systems = (
         open_database(path) if path else None for path in (config.geo_database, config.asn_database)
     )
     return LocalLookups(Places(geo, systems), Crawlers(config.crawlers, names.name_of))
+
+
+def noticing_lost_tickets(observer: Observer, counts: DecisionCounts) -> Observer:
+    def told(room: Room, arrival: Arrival, loud: bool) -> None:
+        counts.ticket_lost(room.id)
+        if loud:
+            log.warning(
+                "tickets_do_not_come_back",
+                room=room.name,
+                host=arrival.host,
+                scheme=arrival.scheme,
+                cause=probable_cause(room, arrival),
+            )
+
+    return LostTickets(told).behind(observer)
 
 
 def decision_service(

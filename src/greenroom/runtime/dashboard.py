@@ -3,20 +3,15 @@ when it is new.
 """
 
 import asyncio
-import contextlib
 import json
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from starlette.types import ASGIApp
-
-from greenroom.accounts.dashboard.session import OIDC, oidc_settings
+from greenroom.accounts.dashboard.session import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.accounts.sign_in import LINK_PATH
 from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
 from greenroom.analytics.graphql.datasets import DatasetAnswer
@@ -27,11 +22,8 @@ from greenroom.configuration.dashboard.parts import EXPLAINS, ORIGIN_PROBLEMS
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
-from greenroom.dashboard import PREFIX, Dashboard
+from greenroom.dashboard import Dashboard
 from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
-from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.errors import GreenroomError
-from greenroom.gateway.tls import server_context
 from greenroom.health.view import HEALTH_VIEW, HealthView
 from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
 from greenroom.model.account import Token
@@ -39,14 +31,9 @@ from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.clock import Clock
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.guard import Listening
-from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.dry_runs import DryRunProcesses
-from greenroom.runtime.listener import AppListener
-from greenroom.runtime.rebinding import BehindProxy, OwnNamesOnly
-from greenroom.settings.process import Address
 from greenroom.status_page.dashboard.preview import INCIDENTS, STATUS_PREVIEW, StatusPreview
 from greenroom.web.authenticator import Caller
-from greenroom.web.client_address import WithClientAddress
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import PageParts, Person
 from greenroom.web.stores import ConfigStore, SessionStore
@@ -183,55 +170,3 @@ def open_dashboard(
     parts.put(DATA_CENTERS, running.data_centers).put(DRY_RUNS, DryRunProcesses())
     parts.put(FETCH_LOGO, fetch_logo).put(OIDC, ConfiguredProvider(config, clock, listening).now)
     return Dashboard(ConfigService(store, clock), sessions, running.observed, parts)
-
-
-class ControlListener(AppListener):
-    def __init__(self, app: ASGIApp, listener: socket.socket, config: Config) -> None:
-        """OSError when the certificate cannot be read."""
-        own = config.control_tls
-        self._tls = server_context(own.cert, own.key) if own else None
-        super().__init__(app, listener, self._tls)
-
-    def configure(self, config: Config) -> None:
-        """OSError when the certificate cannot be used; the old one stays."""
-        if self._tls and config.control_tls:
-            server_context(config.control_tls.cert, config.control_tls.key)
-            self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
-
-
-def control_listeners(
-    app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None
-) -> list[ControlListener]:
-    def policy() -> ForwardedPolicy:
-        return process_policy(config())
-
-    if listener is None:
-        return []
-    by_socket = listener.family == socket.AF_UNIX
-    known = WithClientAddress(app, policy, by_socket=by_socket)
-    placed = BehindProxy(known, policy, PREFIX, by_socket=by_socket)
-    return [ControlListener(OwnNamesOnly(placed, policy), listener, config())]
-
-
-async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
-    """None when there is an account or a token, or a provider that knows admins: a link in the log
-    would be a way around it.
-    """
-    settings = oidc_settings(dashboard.parts)
-    if settings and any(row.role == "admin" for row in settings.roles):
-        return []
-    hint = (
-        f"; at your proxy, or at http://127.0.0.1:8081 after ssh -L 8081:{control.path}"
-        if control.path
-        else ""
-    )
-    host = "127.0.0.1" if control.host in ("0.0.0.0", "::") else control.host  # noqa: S104  compared, not bound
-    at = "" if control.path else f"http{'s' if tls else ''}://{Address(host, control.port)}"
-    with contextlib.suppress(
-        GreenroomError
-    ):  # the store cannot be reached: signing in has to wait, visitors need not
-        known = await asyncio.to_thread(dashboard.config.store.read)
-        if not known.accounts and not known.tokens:
-            key = await asyncio.to_thread(dashboard.sign_in.make_link)
-            return [f"sign in    {at}{LINK_PATH}?key={key}  (works once, for 24 hours{hint})"]
-    return []

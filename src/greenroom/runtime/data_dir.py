@@ -8,6 +8,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from greenroom.errors import GreenroomError
+from greenroom.ledgers.draws import DrawFiles
 
 PID_FILE = "pid"
 CONFIG_STORE = "config.db"
@@ -30,6 +31,7 @@ class DataDir:
     def __init__(self, path: Path, *, shared: bool = False, wait_s: float = 0.0) -> None:
         """Mode 700. Raises CannotStart. `wait_s`: how long the lock's holder may take to end."""
         self.path = path
+        self.draws = DrawFiles(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             (path / "rooms").mkdir(mode=0o700, exist_ok=True)

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -7,6 +7,7 @@ from greenroom.config.config import Config
 from greenroom.config.layers import merged, served_hosts
 from greenroom.config.load import load_config
 from greenroom.configuration.explain_request import ExplainRequest
+from greenroom.configuration.state import Observed, RoomState
 from greenroom.configuration.store import SqlStore, default_url, store_exists
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.explain import (
@@ -91,6 +92,38 @@ def _definition(config: Config, room: Room) -> RoomDefinition:
     return RoomDefinition(
         room, tuple(config.events.get(room.id, ())), rules_of(config, room), https
     )
+
+
+def seats(state: RoomState) -> Seats:
+    figures, now = state.figures, state.now
+    return Seats(
+        figures.active,
+        figures.waiting,
+        state.origin,
+        held_for_origin=bool(now and now.origin_down),
+        held_for_slow_origin=bool(now and now.origin_slow),
+        capacity=now.capacity if now else None,
+        newcomers_confirmed=figures.confirms,
+        storage_failed=figures.storage_failed,
+    )
+
+
+class RunningExplain:
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        lookups: Callable[[], Lookups],
+        now_ms: Callable[[], int],
+        observed: Observed,
+    ) -> None:
+        self._config, self._lookups = config, lookups
+        self._now_ms, self._observed = now_ms, observed
+
+    def explain(self, asked: ExplainRequest) -> Explanation:
+        """Inside the event loop."""
+        now_ms = self._now_ms()
+        found = {room.room.id: seats(room) for room in self._observed.state().rooms}
+        return explained(self._config(), asked, self._lookups(), now_ms, found)
 
 
 def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:

@@ -24,7 +24,8 @@ from greenroom.outbound import Guard, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.runtime.alert_picture import PictureTaker
 
-Look = Callable[[], tuple[ProcessState, Config, Configuration]]
+WhatRuns = tuple[ProcessState, Config, Configuration]
+Look = Callable[[], WhatRuns]
 
 COUNT_S = 5.0
 

@@ -10,44 +10,28 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from starlette.routing import BaseRoute
 
-from greenroom.api.data_centers import draw_routes
 from greenroom.config.config import Config, UnitFault
-from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
 from greenroom.config.load import ConfigSource, load_stamped
-from greenroom.configuration.copy import ConfigCopy
-from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import (
     HealthState,
     NotificationState,
     ProcessState,
-    StoreState,
 )
-from greenroom.configuration.store import SqlStore, default_url
 from greenroom.decision.decision_counts import DecisionCounts
-from greenroom.decision.explain import Explanation
-from greenroom.decision.lost_tickets import LostTickets, probable_cause
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
-from greenroom.errors import InvalidConfig, Problem, StorageFailed
-from greenroom.gateway.counts import Counts
+from greenroom.errors import Problem, StorageFailed
 from greenroom.keys.ticket_keys import KeyRing
-from greenroom.ledgers.draws import DrawFiles
-from greenroom.ledgers.redis.clock import ServerClock
-from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
-from greenroom.model.configuration import Configuration
-from greenroom.model.room import Room
-from greenroom.model.visit import Arrival
-from greenroom.notifier import ChangeNotifier
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.capacity import ProcessCapacity
-from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
+from greenroom.runtime.clock import ClockWatch, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.control_plane import ControlPlane
 from greenroom.runtime.dashboard import (
@@ -55,7 +39,8 @@ from greenroom.runtime.dashboard import (
     Running,
 )
 from greenroom.runtime.data_dir import CannotStart, DataDir
-from greenroom.runtime.explain import explained
+from greenroom.runtime.explain import RunningExplain
+from greenroom.runtime.followed_config import FollowedConfig
 from greenroom.runtime.front_ends import (
     BuiltInFrontEnd,
     FrontEnd,
@@ -63,16 +48,20 @@ from greenroom.runtime.front_ends import (
     built_in_front_ends,
     drain,
 )
-from greenroom.runtime.health import ProcessHealth, own
-from greenroom.runtime.ledger_store import LocalLedgerStore, ProcessLedgerStore, tend
-from greenroom.runtime.local_config import keep_sealed, seals_of
+from greenroom.runtime.health import ProcessHealth
+from greenroom.runtime.ledger_store import ProcessLedgerStore, tend
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
-from greenroom.runtime.notifications import Notifications
+from greenroom.runtime.notifications import Notifications, WhatRuns
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
-from greenroom.runtime.published_listeners import PublishedListeners
-from greenroom.runtime.reload import Reloader, StoreFollower
-from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
+from greenroom.runtime.room_compiler import RoomCompiler
+from greenroom.runtime.start_ledgers import (
+    agreed_draws,
+    data_center_names,
+    ledger_rooms,
+    open_ledgers,
+    process_clock,
+)
 from greenroom.runtime.status_page import StatusListeners
 from greenroom.settings.process import Address
 
@@ -99,39 +88,36 @@ class Process:
         listen for visitors on the same address.
         """
         config, stamp = load_stamped(source)
-        self._file = self.config = config
         self._one_of_many = one_of_many
         self._parts = parts
         self.stopping = asyncio.Event()
         self.ready = asyncio.Event()
-        self._clock = ServerClock(MonotonicClock()) if self.config.shared else MonotonicClock()
+        self._clock = process_clock(config.shared)
+        self._followed = FollowedConfig(source, config, stamp, self._clock.now_ms, self._apply)
         self._hurry = asyncio.Event()
         self._say = say
         self._routes = routes
         self._phase = "starting"
         self._started_ms = self._clock.now_ms()
-        self._listen, self._control = self.config.listen, self.config.control
+        self._listen, self._control = config.listen, config.control
         self._ledgers: ProcessLedgerStore | None = None
         self._gateway: BuiltInFrontEnd | None = None
-        self._decide = self.config.decide
+        self._decide = config.decide
         self._make_front_ends = front_ends
         self._front_ends: list[FrontEnd] = []
         self._counts = DecisionCounts()
         self._decision: DecisionService | None = None
         self._compiler: RoomCompiler | None = None
         self._on_error = ErrorLog(time.monotonic)
-        self._known_places: Lookups | None = None
-        self._names = ConfirmedNames(Resolver(), self._clock.now_ms)
-        self._reloader = Reloader(source, self.config, self._apply_file, self._clock.now_ms, stamp)
-        self._stored = Configuration()
         self._logged_faults: tuple[Problem, ...] = ()
-        self._applying = asyncio.Lock()
-        self._applied = ChangeNotifier()
-        self._follower: StoreFollower | None = None
         self._health: ProcessHealth | None = None
         self._capacity: ProcessCapacity | None = None
         self._notifications: Notifications | None = None
         self._analytics: NoAnalytics = NoAnalytics()
+
+    @property
+    def config(self) -> Config:
+        return self._followed.config
 
     @property
     def listen(self) -> Address:
@@ -152,8 +138,9 @@ class Process:
             self._decide = (
                 listeners.address("decide", self.config.listen) if listeners.decide else None
             )
-            store, notifications, health = await self._begin_with_store(data, listeners, undo)
-            draws = DrawFiles(data.path)
+            notifications, health = await self._begin_with_store(data, listeners, undo)
+            followed = self._followed
+            store, published = followed.layered, followed.published
             analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
             config = lambda: self.config  # noqa: E731
             status = StatusListeners(
@@ -162,16 +149,14 @@ class Process:
                 notifications,
                 health,
                 self._say,
-                self._applied,
+                followed.changes,
                 undo,
                 shared=self._one_of_many,
             )
             running = Running(
                 self,
-                self,
-                lambda pointer, url: resolved_origin_problems(
-                    self._own_listeners(), pointer, url, self._published.everywhere_now
-                ),
+                RunningExplain(config, followed.lookups, self._clock.now_ms, self),
+                followed.origin_problems,
                 health.service,
                 notifications,
                 analytics.store(),
@@ -182,93 +167,67 @@ class Process:
             control = self._control_plane = ControlPlane(
                 running,
                 store,
-                self._store.sessions,
+                followed.store.sessions,
                 self._clock,
                 analytics.answers(),
                 status,
                 config,
-                [*draw_routes(self, draws), *self._routes],
-                self._published.everywhere,
+                self._routes,
+                data.draws,
+                published.everywhere,
                 listeners.control,
             )
             if self._parts.signals:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
                 await control.start(ending)
-                await self._serve(data, listeners, draws)
+                await self._serve(data, listeners)
 
-    def _known(self, asked: bool = True) -> tuple[ProcessState, Config, Configuration]:
-        return self.state(asked), self.config, self._layered.over(self._stored)
+    def _known(self, asked: bool = True) -> WhatRuns:
+        return self.state(asked), self.config, self._followed.known()
 
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
-    ) -> tuple[LayeredStore, Notifications, ProcessHealth]:
-        seals = seals_of(data.path)
-        store = self._store = SqlStore(self._file.store or default_url(data.path), seals)
-        undo.callback(store.close)
-        published = self._published = PublishedListeners(
-            own(listeners.addresses(self._file.status_listen)), store.sessions, self._clock.now_ms
-        )
-        undo.callback(published.withdraw)
-        layered = self._layered = LayeredStore(
-            store, lambda: self._file, self._clock.now_ms, compile_faults
-        )
+    ) -> tuple[Notifications, ProcessHealth]:
+        followed = self._followed
+        taken = {"listen": self._listen, "control": self._control, "decide": self._decide}
+        addresses = listeners.addresses(self.config.status_listen)
+        await followed.open(data, addresses, taken, undo)
+        published = followed.published
         notifications = self._notifications = Notifications(
-            store,
-            layered,
-            self._file,
+            followed.store,
+            followed.layered,
+            self.config,
             self._clock.now_ms,
             lambda: self._known(asked=False),
             published.everywhere,
             published.everywhere_now,
         )
-        follower = self._follower = StoreFollower(
-            store, store.name, ConfigCopy(data.config_copy, seals), self._clock.now_ms
-        )
-        await follower.begin(
-            self._apply_stored, may_be_new=not self._file.store and not data.config_store.exists()
-        )
-        if follower.state.reachable:
-            with contextlib.suppress(StorageFailed):
-                await asyncio.to_thread(published.publish)
-                await asyncio.to_thread(published.read)
-        running = lambda: (self.config, layered.over(self._stored))  # noqa: E731
         health = self._health = ProcessHealth(
-            running,
+            lambda: (self.config, followed.known()),
             data.path,
             notifications.outbox,
             self._clock,
             published.everywhere,
-            self._applied,
+            followed.changes,
         )
         undo.callback(health.close)
-        return layered, notifications, health
-
-    def explain(self, asked: ExplainRequest) -> Explanation:
-        """Inside the event loop."""
-        now_ms = self._clock.now_ms()
-        seats = {room.room.id: assemble.seats(room) for room in self.state().rooms}
-        return explained(self.config, asked, self._lookups(), now_ms, seats)
+        return notifications, health
 
     async def give_up(self, data_center: str) -> None:
         if self._ledgers:
             await self._ledgers.give_up(data_center)
 
-    def _own_listeners(self) -> dict[str, Address]:
-        return listeners_of(
-            self._file, listen=self._listen, control=self._control, decide=self._decide
-        )
-
     def state(self, asked: bool = True) -> ProcessState:
         """Not `asked`: rooms in Redis need not be read for it."""
         now_ms = self._clock.now_ms()
+        config_state, store_state = self._followed.states()
         if asked and self._ledgers:
             self._ledgers.asked()
         ledgers = self._ledgers.open if self._ledgers else {}
         schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
-        gateway = self._gateway.gateway.counts if self._gateway else Counts()
-        documents = gateway.documents
+        gateway = self._gateway.gateway.counts if self._gateway else None
         rooms = [
             assemble.room_state(
                 room,
@@ -276,13 +235,13 @@ class Process:
                 self._counts.of(room.id),
                 schedules.get(room.id),
                 origin_of(room),
-                documents.of(room.id),
+                gateway.documents.of(room.id) if gateway else None,
                 *(self._capacity.of(room.id) if self._capacity else (None, 0)),
             )
             for room in self.config.rooms
             if room.id in ledgers
         ]
-        counts = gateway.described() if self._gateway else ()
+        counts = gateway.described() if gateway else ()
         return ProcessState(
             version=VERSION,
             phase=self._phase,
@@ -290,10 +249,10 @@ class Process:
             started_ms=self._started_ms,
             listen=str(self._listen),
             data=str(self.config.data),
-            config=self._reloader.state,
+            config=config_state,
             rooms=tuple(rooms),
             gateway=tuple((name, value) for name, _, _, value in counts),
-            store=self._follower.state if self._follower else StoreState(),
+            store=store_state,
             faults=self._faults(),
             sync=self._ledgers.sync_state() if self._ledgers else None,
             health=self._health.state() if self._health else HealthState(),
@@ -325,17 +284,6 @@ class Process:
             log.error("config_parts_unusable", problems=[str(problem) for problem in faults])
         return faults
 
-    def _ticket_lost(self, room: Room, arrival: Arrival, loud: bool) -> None:
-        self._counts.ticket_lost(room.id)
-        if loud:
-            log.warning(
-                "tickets_do_not_come_back",
-                room=room.name,
-                host=arrival.host,
-                scheme=arrival.scheme,
-                cause=probable_cause(room, arrival),
-            )
-
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -349,31 +297,42 @@ class Process:
 
     def _told_to_reload(self) -> None:
         if self._phase == "serving":
-            self._reloader.ask()
+            self._followed.reloader.ask()
 
-    async def _serve(self, data: DataDir, listeners: Listeners, draws: DrawFiles) -> None:
-        ledgers = self._ledgers = self._make_ledger_store(data)
+    async def _serve(self, data: DataDir, listeners: Listeners) -> None:
+        ledgers = self._ledgers = open_ledgers(
+            lambda: self.config, data, self._clock, self._say, self._on_error
+        )
         ending = contextlib.AsyncExitStack()
         try:
             await ledgers.exchange_keys()
             ring = KeyRing(data.path, self._clock.now_ms())
-            await ledgers.restore(assemble.ledger_rooms(self.config))
+            await ledgers.restore(ledger_rooms(self.config))
             compiler = self._compiler = RoomCompiler(
-                await assemble.agreed_draws(self.config.shared, draws, self._data_centers, ending),
+                await agreed_draws(
+                    self.config.shared,
+                    data.draws,
+                    lambda: data_center_names(self.config),
+                    ending,
+                ),
                 self._on_error,
                 self._counts.rule_failed,
             )
             table = compiler.table(
-                self.config, ledgers.open, self._clock.now_ms(), self._lookups(), rules_later=True
+                self.config,
+                ledgers.open,
+                self._clock.now_ms(),
+                self._followed.lookups(),
+                rules_later=True,
             )
             counting = self._analytics.observer(self._counts)
-            observers = [LostTickets(self._ticket_lost).behind(counting)]
+            observers = [assemble.noticing_lost_tickets(counting, self._counts)]
             decision = self._decision = assemble.decision_service(
                 table, ring, self._clock, self._on_error, observers
             )
             decision.data_centers = assemble.data_centers(self.config)
             capacity = self._capacity = ProcessCapacity(
-                self.config.shared, ledgers, self._counts, self._store, self._clock
+                self.config.shared, ledgers, self._counts, self._followed.store, self._clock
             )
             ending.push_async_callback(capacity.close)
             self._settle(decision.table, ledgers, ledgers.open)
@@ -382,8 +341,8 @@ class Process:
                 decision,
                 listeners,
                 self._on_error,
-                self._published.here,
-                self._published.everywhere,
+                self._followed.published.here,
+                self._followed.published.everywhere,
             )
             self._gateway = next(iter(built_in), None)
             capacity.measure(self._gateway)
@@ -396,15 +355,11 @@ class Process:
                 async with beside(
                     self._on_error,
                     ledgers.run,
-                    self._reloader.watch,
-                    self._follow,
-                    self._published.run,
+                    *self._followed.loops(self._unfinished),
                     self._control_plane.run,
                     lambda: tend(ring, ledgers, self._clock.now_ms, str(self.config.data)),
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,
-                    lambda: keep_sealed(self._store),
-                    self._names.run,
                     *([self._notifications.run] if self._notifications else []),
                     self._compile_the_rest,
                     self._check_health,
@@ -424,23 +379,6 @@ class Process:
                 # Python looks through it once more at its end: DuckDB reports what is left over as
                 # leaks, in forty lines
                 gc.unfreeze()
-
-    def _data_centers(self) -> tuple[str, ...]:
-        return self.config.shared.data_centers if self.config.shared else ()
-
-    def _make_ledger_store(self, data: DataDir) -> ProcessLedgerStore:
-        if isinstance(self._clock, ServerClock) and self.config.shared:
-            from greenroom.runtime.shared_ledger_store import SharedLedgerStore
-
-            return SharedLedgerStore(
-                self.config.shared,
-                self._data_centers,
-                data.path,
-                self._clock,
-                self._say,
-                self._on_error,
-            )
-        return LocalLedgerStore(data, cast(MonotonicClock, self._clock), self._say, self._on_error)
 
     async def _open(self) -> None:
         try:
@@ -468,33 +406,14 @@ class Process:
         self._phase = "draining"
         await drain(self._front_ends, self.config.drain_seconds, self._hurry, self._say)
 
-    async def _apply_file(self, file: Config) -> None:
-        async with self._applying:
-            config = merged(file, self._stored)
-            if new := [fault.problem for fault in config.faults if fault not in self.config.faults]:
-                raise InvalidConfig(new)
-            await self._apply(config, assemble.lookups(file, self._names), strict=True)
-            self._file = file
-        self._applied.notify()
-
-    async def _apply_stored(self, stored: Configuration) -> None:
-        async with self._applying:
-            await self._apply(merged(self._file, stored), self._lookups())
-            self._stored = stored
-        self._applied.notify()
-        if self._reloader.state.problems:
-            # what was wrong with the file may have been what stood in the store
-            self._reloader.ask()
-
-    async def _apply(self, config: Config, lookups: Lookups, *, strict: bool = False) -> None:
+    async def _apply(self, config: Config, lookups: Lookups, strict: bool) -> None:
         """All steps that can fail come before the first change. `strict`: nothing new may be left
         out. Done in small pieces: visitors are served meanwhile.
         """
         ledgers, decision, compiler = self._ledgers, self._decision, self._compiler
         if ledgers is None or decision is None or compiler is None or not self._front_ends:
-            self.config, self._known_places = config, lookups  # no visitor is served yet
-            return
-        prepared = await ledgers.prepare(assemble.ledger_rooms(config))
+            return  # no visitor is served yet
+        prepared = await ledgers.prepare(ledger_rooms(config))
         try:
             new = ledgers.closed(prepared).keys() - ledgers.closed().keys()
             if strict and new:
@@ -517,11 +436,6 @@ class Process:
             set_up_logs(config.log)
         if self._notifications is not None:
             self._notifications.apply(config)
-        self.config, self._known_places = config, lookups
-
-    def _lookups(self) -> Lookups:
-        self._known_places = self._known_places or assemble.lookups(self.config, self._names)
-        return self._known_places
 
     def _settle(
         self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]
@@ -536,14 +450,9 @@ class Process:
         )
         table.turn(self._clock.now_ms(), self._on_error)
 
-    async def _follow(self) -> None:
-        if self._follower is not None:
-            compiler, ledgers = self._compiler, self._ledgers
-
-            def unfinished() -> bool:
-                return bool((compiler and compiler.unfinished) or (ledgers and ledgers.closed()))
-
-            await self._follower.run(self._apply_stored, unfinished)
+    def _unfinished(self) -> bool:
+        compiler, ledgers = self._compiler, self._ledgers
+        return bool((compiler and compiler.unfinished) or (ledgers and ledgers.closed()))
 
     async def _compile_the_rest(self) -> None:
         while self._compiler is not None and self._compiler.catch_up():

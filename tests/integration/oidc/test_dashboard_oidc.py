@@ -32,7 +32,7 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.account import LINK, SESSION
 from greenroom.model.oidc import OidcRole
 from greenroom.outbound import OutboundPolicy
-from greenroom.runtime.dashboard import sign_in_lines
+from greenroom.runtime.control_plane import sign_in_lines
 from greenroom.runtime.rebinding import BehindProxy
 from greenroom.settings.process import Address
 from greenroom.web.authenticator import FAILURES_MAX

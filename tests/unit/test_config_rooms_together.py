@@ -73,6 +73,34 @@ def test_rooms_whose_cookies_would_overwrite_one_another_are_refused() -> None:
     assert "rooms[1].cookie_suffix: must differ from that of waiting room a" in only_problem(text)
 
 
+def test_what_two_rooms_or_events_may_not_share_is_said_beside_other_problems() -> None:
+    routes = (
+        "additional_routes = [{{ host = 'b.example.com', path = '/{path}' }}]\ncookie_suffix = 's'\n"
+        "queueing_method = 'luck'"
+    )
+    event = (
+        "\n[[rooms.events]]\nname = '{name}'\nevent_start_time = 2030-01-01T10:00:00Z\n"
+        "event_end_time = 2030-01-01T12:00:00Z\nsession_duration = 0"
+    )
+    text = two_rooms(
+        {"name": "a", "path": "/x/1", "more": routes.format(path="x/2")},
+        {
+            "name": "b",
+            "path": "/x/3",
+            "more": routes.format(path="x/4") + "".join(event.format(name=n) for n in "cd"),
+        },
+    )
+    found = {problem.split(": ")[1] for problem in problems(text)}
+    assert found == {
+        "rooms[0].queueing_method",
+        "rooms[1].queueing_method",
+        "rooms[1].cookie_suffix",
+        "rooms[1].events[0].session_duration",
+        "rooms[1].events[1].session_duration",
+        "rooms[1].events[1]",
+    }
+
+
 def test_rooms_inside_one_another_are_fine() -> None:
     assert len(read_config(two_rooms({"name": "a"}, {"name": "b", "path": "/x"})).rooms) == 2
 

@@ -215,17 +215,16 @@ def read_events(
     files: list[Path],
     text_line: Callable[[str], int],
     problems: list[Problem],
-) -> tuple[Event, ...]:
-    """Adds what is wrong to `problems`."""
+) -> tuple[Event | None, ...]:
+    """Adds what is wrong to `problems`; then the events are what is right in them."""
     events = []
-    entries = tables(raw, pointer, EVENTS_PER_ROOM, problems)
-    for at, entry in entries:
+    for at, entry in tables(raw, pointer, EVENTS_PER_ROOM, problems):
         values, found = _event_values(entry, at, folder, files, text_line)
         problems += found
-        if not found:
-            events.append(Event(id=file_id(room_id, values["name"]), **values))
-    if len(events) == len(entries):
-        problems += schedule_problems(events, pointer)
+        own = file_id(room_id, values.get("name"))
+        right = stand_in(Event, values, {}, {"id": own}) if found else Event(id=own, **values)
+        events.append(right)
+    problems += schedule_problems(events, pointer)
     return tuple(events)
 
 
@@ -285,6 +284,11 @@ def room_id(name: str) -> str:
     return file_id(name)
 
 
+IN_COOKIES = ("host", "path", "additional_routes", "cookie_suffix", "case_insensitive_paths")
+"""What decides about a room's cookies."""
+LEAST = {"total_active_users": 1, "new_users_per_minute": 1}
+
+
 def read_rooms(
     raw: Any,
     folder: Path,
@@ -297,8 +301,8 @@ def read_rooms(
     read = RoomsRead()
     names, ids = Unique("waiting room"), Unique("waiting room with the id")
     covered: Coverage[str] = Coverage()
-    entries = tables(raw, "rooms", ROOMS_MAX, read.problems)
-    for pointer, entry in entries:
+    right: list[Room | None] = []
+    for pointer, entry in tables(raw, "rooms", ROOMS_MAX, read.problems):
         fields_of_room = {
             key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)
         }
@@ -309,7 +313,8 @@ def read_rooms(
             problems += names.problems(step(pointer, "name"), values["name"]) or ids.problems(
                 step(pointer, "id"), named
             )
-        problems += _route_problems(covered, values, wrong, pointer)
+        taken = _route_problems(covered, values, wrong, pointer)
+        problems += taken
         read.problems += problems
         rules = read_rules(
             entry.get(RULES_KEY, []),
@@ -330,17 +335,18 @@ def read_rooms(
         )
         if values.get("line_table") is True:
             read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
-        if not problems:
-            read.rooms.append(Room(**{"id": named, **values}))
-            read.events[named] = events
+        if problems:
+            instead = stand_in(Room, values, LEAST, {"id": named}, needed=IN_COOKIES)
+            right.append(None if taken else instead)
+        else:
+            room = Room(**{"id": named, **values})
+            right.append(room)
+            read.rooms.append(room)
+            read.events[named] = tuple(filter(None, events))
             read.rules[named] = rules
-    if len(read.rooms) == len(entries):
-        read.problems += scope_clashes(read.rooms)
-        read.notes += [
-            f"room {room.name}: {note}"
-            for room in read.rooms
-            for note in (*_cookie_notes(room), *_limit_notes(room))
-        ]
+            notes = (*_cookie_notes(room), *_limit_notes(room))
+            read.notes += [f"room {room.name}: {note}" for note in notes]
+    read.problems += scope_clashes(right)
     return read
 
 

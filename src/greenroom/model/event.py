@@ -144,7 +144,8 @@ def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]
     return [Problem(f"{pointer}{missing}", f"must be given together with {given[0]}")]
 
 
-def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
+def schedule_problems(events: Sequence[Event | None], pointer: str = "events") -> list[Problem]:
+    """None stands for one whose name or times are wrong."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:
         problems.append(
@@ -153,7 +154,8 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
             )
         )
     names: set[str] = set()
-    for index, event in enumerate(events):
+    known = [(index, event) for index, event in enumerate(events) if event]
+    for index, event in known:
         if event.name in names:
             problems.append(
                 Problem(
@@ -162,10 +164,10 @@ def schedule_problems(events: Sequence[Event], pointer: str = "events") -> list[
                 )
             )
         names.add(event.name)
-    ordered = sorted(events, key=lambda event: event.opens_ms)
-    for before, after in pairwise(ordered):
+    ordered = sorted(known, key=lambda found: found[1].opens_ms)
+    for (_, before), (index, after) in pairwise(ordered):
         if after.opens_ms < before.event_end_ms:
-            at = f"{pointer}[{list(events).index(after)}]"
+            at = f"{pointer}[{index}]"
             problems.append(
                 Problem(
                     at,
@@ -183,9 +185,9 @@ def draws_by(values: Mapping[str, Any]) -> str:
     return "queueing_method" if values.get("queueing_method") == "random" else ""
 
 
-def line_table_problems(events: Sequence[Event], pointer: str = "events") -> list[Problem]:
+def line_table_problems(events: Sequence[Event | None], pointer: str = "events") -> list[Problem]:
     return [
         Problem(f"{pointer}[{index}].{name}", NO_DRAW)
         for index, event in enumerate(events)
-        if (name := draws_by(vars_of(event)))
+        if event and (name := draws_by(vars_of(event)))
     ]

@@ -97,12 +97,14 @@ def must_differ(owner: str, clash: str) -> str:
     return f"must differ from that of {owner}: {clash}"
 
 
-def scope_clashes(rooms: Iterable[Room]) -> Iterator[Problem]:
+def scope_clashes(rooms: Iterable[Room | None]) -> Iterator[Problem]:
     """Rooms whose cookies (name, domain, path) overwrite one another, so that a visitor of both
-    loses a place.
+    loses a place. None stands for one whose hosts, paths or suffix are wrong.
     """
     claims: CookieClaims[str] = CookieClaims()
     for index, room in enumerate(rooms):
+        if room is None:
+            continue
         found = claims.holder(room)
         claims.claim(f"waiting room {room.name}", room)
         if found:

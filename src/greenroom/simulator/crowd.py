@@ -21,6 +21,8 @@ SUSPENDED_MS = 20_000
 EARLY_MS = 1_000
 TIE_MASK = (1 << TIE_BITS) - 1
 AGAIN_MS = 1_000
+ABSENT_FROM_S = 600
+RETURNS_MS = 600_000
 
 
 class Crowd:
@@ -51,6 +53,8 @@ class Crowd:
         """Pages that waited for a session whose ticket was over; sessions that disappeared within
         their duration after the last page.
         """
+        self.absent = self.too_late = 0
+        """Visitors who closed the page; those of them who returned too late."""
         self.flooded = self.most_flood = self.most_flood_minute = 0
         """Requests without cookies, and the most units they held at once."""
         self.listener: CrowdListener | None = None
@@ -97,6 +101,7 @@ class Crowd:
             visitor.gives_up_ms = now_ms + int(1000 * exponential(draw, habits.patience_s))
         visitor.pauses = bool(habits.pausing) and draw.random() < habits.pausing
         visitor.reloads = bool(habits.reloading) and draw.random() < habits.reloading
+        visitor.absent = bool(habits.absent) and draw.random() < habits.absent
         if habits.sleeping and draw.random() < habits.sleeping:
             least_s, most_s = habits.sleep_s
             visitor.gap_ms = between(draw, least_s * 1000, most_s * 1000)
@@ -184,6 +189,8 @@ class Crowd:
             if visitor.gap_ms and visitor.tries > 1:
                 self._ground_truth.gone(visitor)
                 pause_ms = max(pause_ms, visitor.gap_ms)
+            if visitor.absent:
+                pause_ms = self._goes_away(visitor, outcome) or pause_ms
             visitor.plan += 1
             self._agenda.after(pause_ms, self._tries, visitor, visitor.plan)
             if self.reads_table and not visitor.gap_ms:
@@ -192,10 +199,22 @@ class Crowd:
                 for part in range(1, RELOADS):
                     self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
         elif standing is Standing.GONE:
+            self.too_late += visitor.returns
             self.places_lost += now_ms < visitor.attempted_ms + PLACE_KEPT_MS
             self._begins_anew(visitor)
         else:
             self._enters(visitor, outcome, now_ms)
+
+    def _goes_away(self, visitor: SimulatedVisitor, outcome: Outcome) -> int:
+        """For how long; 0: the wait is too short, or not known."""
+        estimate = outcome.estimate
+        if not outcome.position or estimate is None or estimate.p50_s < ABSENT_FROM_S:
+            return 0
+        visitor.absent, visitor.returns = False, True
+        self.absent += 1
+        self._ground_truth.gone(visitor)
+        latest_ms = int(estimate.p75_s * 1000) + RETURNS_MS
+        return between(self._draw, int(estimate.p25_s * 1000), latest_ms)
 
     def _note(self, visitor: SimulatedVisitor, outcome: Outcome, now_ms: int) -> None:
         if not outcome.position:

@@ -135,9 +135,13 @@ class LeaseModel:
         now_ms = self.local_ms(center)
         if self.before_poll:
             self.before_poll(center, visitor, now_ms)
-        outcome = center.ledger.poll(
-            visitor.id, visitor.key, now_ms, self._random_bits.getrandbits(64)
-        )
+        bits = self._random_bits.getrandbits(64)
+        if visitor.returns:
+            known = center.ledger.reclaim(visitor.id, visitor.key, now_ms, bits)
+            if known.standing is Standing.GONE:
+                return self._done(visitor, known)
+            visitor.returns = False
+        outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, bits)
         if self.after_poll:
             self.after_poll(center, visitor, now_ms, outcome)
         return self._done(visitor, outcome)

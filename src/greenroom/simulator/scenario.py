@@ -99,6 +99,10 @@ class Behaviour:
     """Shortest and longest."""
     dropping: float = 0.0
     """Share of their tries whose connection breaks while the answer is held."""
+    absent: float = 0.0
+    """Share of visitors told of a wait over ABSENT_FROM_S who take a calendar entry, close the page, and
+    return between the lower quartile and RETURNS_MS after the upper one.
+    """
     moving: float = 0.0
     """Share of page views and tries that reach another data center than the one before."""
 

@@ -182,14 +182,9 @@ def decide(
         return BYPASSED, ()
     found = tickets(covered, arrival, now_ms)
     if arrival.query.startswith(_OWN_QUERY):
-        ranked = rank(found, now_ms, covered.room.claim_ms > 0)
-        if covered.moves and _moves(arrival):
-            # a ticket that is too old for the line still says whose place has moved
-            return MOVE, ranked or found
-        if ranked and _asks_for_entry(covered, arrival):
-            return CALENDAR, ranked
-        if covered.extensions and arrival.query in (SESSION_QUERY, SESSION_SCRIPT_QUERY):
-            return SESSION, ranked
+        own = _own_page(covered, arrival, now_ms, found)
+        if own is not None:
+            return own
     if not found:
         return decide_among(covered, arrival, now_ms, found, False)
     if len(found) == 1:  # as nearly always: there is nothing to sort
@@ -197,6 +192,20 @@ def decide(
         if ticket.accepted_ms or now_ms - ticket.checked_ms <= PLACE_KEPT_MS:
             return decide_among(covered, arrival, now_ms, found, True)
     return decide_again(covered, arrival, now_ms, rank(found, now_ms, covered.room.claim_ms > 0))
+
+
+def _own_page(
+    covered: Covered, arrival: Arrival, now_ms: int, found: Found
+) -> tuple[ArrivalQuestion, Found] | None:
+    ranked = rank(found, now_ms, covered.room.claim_ms > 0)
+    if covered.moves and _moves(arrival):
+        # a ticket that is too old for the line still says whose place has moved
+        return MOVE, ranked or found
+    if ranked and _asks_for_entry(covered, arrival):
+        return CALENDAR, ranked
+    if covered.extensions and arrival.query in (SESSION_QUERY, SESSION_SCRIPT_QUERY):
+        return SESSION, ranked
+    return None
 
 
 def decide_again(

@@ -8,7 +8,7 @@ from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.render import let_in_update
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
-from greenroom.model.answer import Answer
+from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import NO_HOME, Outcome, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
@@ -20,6 +20,7 @@ SESSIONS_REMEMBERED: int = 4_096
 
 _Given = tuple[tuple[object, ...], Forward | Answer, tuple[Ticket, object, bytes], bytes]
 """The cached verdict and its dependencies, then the sealed ticket and its dependencies."""
+_NOTHING: _Given = ((), Answer(0, AnswerHeaders(), b""), (Ticket(b"", 0, 0, 0, 0), None, b""), b"")
 
 
 class Admitting:
@@ -41,11 +42,11 @@ class Admitting:
         room, arrival, found, now_ms = asked.room, asked.arrival, asked.found, asked.now_ms
         presented, facts, observe = ticket if found else None, arrival.facts, self._observe
         observe(DecisionEvent(now_ms, decided, room.effective, arrival, presented, outcome))
-        home = (
-            (ticket.home if ticket.accepted_ms else NO_HOME)
-            if data_centers is None or (visiting and decided is ACTIVE)
-            else data_centers.here
-        )
+        accepted_ms, home = ticket.accepted_ms, ticket.home
+        if not accepted_ms:
+            accepted_ms, home = now_ms, NO_HOME
+        if data_centers is not None and not (visiting and decided is ACTIVE):
+            home = data_centers.here
         update = (
             UPDATE_HEADER in facts
             if facts is not None
@@ -72,16 +73,16 @@ class Admitting:
             update,
             key,
         )
-        known = self._given.get(ticket.id)
-        if known is not None and known[0] == terms:
+        known = self._given.get(ticket.id, _NOTHING)
+        if known[0] == terms:
             return known[1]
         refresh_ms = outcome.refresh_ms // 1000 * 1000  # or each part of a page had its own ticket
-        accepted_ms, renewed_ms = ticket.accepted_ms or now_ms, outcome.renewed_ms or now_ms
+        renewed_ms = outcome.renewed_ms or now_ms
         renewed = Ticket(ticket.id, ticket.key, accepted_ms, renewed_ms, refresh_ms, home)
         content = (renewed, key, room.id)
         if ticket == renewed and found and found[0][1]:
             sealed = found[0][1]  # unchanged since the visitor got it, at most q ago
-        elif known is not None and known[2] == content:
+        elif known[2] == content:
             sealed = known[3]
         else:
             sealed = self._sealer.seal(renewed, room.id)
@@ -95,14 +96,19 @@ class Admitting:
         else:
             verdict = _forward(asked, ticket, outcome, decided, cookie, early, visiting)
         if found:
-            if len(self._given) >= SESSIONS_REMEMBERED:
-                self._given.clear()
-            # Else the verdict depends on more than its terms.
-            lasts = outcome.renewed_ms and room.renews and room.passes is None
-            by_origin = update and room.page.cors_origins
-            given = terms if lasts and not by_origin else ()
-            self._given[ticket.id] = (given, verdict, content, sealed)
+            self._keep(asked, outcome, update, ticket.id, (terms, verdict, content, sealed))
         return verdict
+
+    def _keep(
+        self, asked: Inquiry, outcome: Outcome, update: bool, ticket_id: bytes, given: _Given
+    ) -> None:
+        if len(self._given) >= SESSIONS_REMEMBERED:
+            self._given.clear()
+        room = asked.room
+        lasts = outcome.renewed_ms and room.renews and room.passes is None
+        if not lasts or (update and room.page.cors_origins):
+            given = ((), *given[1:])  # the verdict depends on more than its terms
+        self._given[ticket_id] = given
 
 
 def _forward(

@@ -13,7 +13,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +23,8 @@ from typing import Any, Self
 
 import ports
 import pytest
+from warm_start import GREENROOM, WarmProcess
 
-GREENROOM = Path(sys.executable).with_name("greenroom")
 PATIENCE_S = 60.0
 """For what should take a moment, on a busy machine."""
 START_S = 60.0
@@ -137,13 +136,18 @@ class Running:
         self, arguments: list[str], env: dict[str, str] | None = None, within: Sequence[str] = ()
     ) -> None:
         """`within` is a command that runs the command behind it in its own process (`unshare ...`)."""
-        self.process = subprocess.Popen(
-            [*within, GREENROOM, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **(env or {})},
-        )
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **(env or {})}
+        self.process: subprocess.Popen[str] | WarmProcess
+        if within or "PYTHONPATH" in environment or "LD_PRELOAD" in environment:
+            self.process = subprocess.Popen(
+                [*within, GREENROOM, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+            )
+        else:
+            self.process = WarmProcess(arguments, environment)
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

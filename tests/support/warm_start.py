@@ -1,0 +1,124 @@
+"""Starts of the `greenroom` command whose imports are done: a second of processor time less each.
+
+A server imports once what every start imports, and forks for each start: a new process with its own
+arguments, environment and standard output, that then runs the command's own `main`.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+GREENROOM = str(Path(sys.executable).with_name("greenroom"))
+
+
+class WarmProcess:
+    """What a test uses of `subprocess.Popen`."""
+
+    def __init__(self, arguments: list[str], env: dict[str, str]) -> None:
+        self.args = [GREENROOM, *arguments]
+        self.returncode: int | None = None
+        out, write_out = os.pipe()
+        self._status, write_status = os.pipe()
+        order = json.dumps([self.args, env, os.getcwd()]).encode()
+        socket.send_fds(_server(), [struct.pack("i", len(order))], [write_out, write_status])
+        _server().sendall(order)
+        os.close(write_out)
+        os.close(write_status)
+        self.stdout = open(out, encoding="utf-8")  # noqa: SIM115
+        (self.pid,) = struct.unpack("i", os.read(self._status, 4))
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            (self.returncode,) = struct.unpack("i", os.read(self._status, 4))
+            os.close(self._status)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """The server of this process, which ends with it."""
+    ours, theirs = socket.socketpair()
+    server = subprocess.Popen(
+        [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+    )
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        server.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _fork_for_each(orders: socket.socket) -> None:
+    """Returns in each child, as what it was ordered to be; does not return in the server."""
+    while True:
+        head, fds, _, _ = socket.recv_fds(orders, 4, 2)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not head:
+            os._exit(0)
+        out, status = fds
+        (length,) = struct.unpack("i", head)
+        args, env, folder = json.loads(orders.recv(length, socket.MSG_WAITALL))
+        assert os.listdir("/proc/self/task") == [str(os.getpid())]  # a fork copies no threads
+        if not os.fork():
+            orders.close()
+            if child := os.fork():  # this one waits for it
+                os.write(status, struct.pack("i", child))
+                os.close(out)
+                ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                os.write(status, struct.pack("i", ended))
+                os._exit(0)
+            os.close(status)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            os.close(out)
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(env)
+            time.tzset()
+            sys.argv = args
+            return
+        os.close(out)
+        os.close(status)
+
+
+if __name__ == "__main__":
+    import uvloop  # noqa: F401
+
+    import greenroom.runtime.serve  # noqa: F401
+    from greenroom.cli import main
+
+    gc.collect()
+    gc.freeze()  # the children share it
+    _fork_for_each(socket.socket(fileno=int(sys.argv[1])))
+    main()

@@ -189,6 +189,20 @@ def test_the_page_may_be_closed_and_the_place_waits_for_ten_minutes_after_its_tu
     assert isinstance(absent.visit(), Forward)
 
 
+def test_the_page_of_a_visitor_with_an_entry_says_that_it_may_be_closed(site_of: Open) -> None:
+    site = site_of(total_active_users=100, calendar_after_minutes=1)
+    waiting = waits(site, 4)
+    assert b"id=kept>Keep this" in body(waiting.visit())
+    entry_of(waiting)
+    for _ in range(3):
+        waiting.wait()
+        page = body(waiting.visit())
+        assert b"id=kept>The time is an estimate. You may close the waiting page" in page
+        assert b"up to 10 min after" in page
+    update = (*NAVIGATES, (b"greenroom-update", b"fifo"))
+    assert b'"kept":"The time is an estimate. You may' in body(waiting.visit(headers=update))
+
+
 def test_the_link_of_an_entry_brings_an_absent_visitor_back_on_another_device(
     site_of: Open,
 ) -> None:

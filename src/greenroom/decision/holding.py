@@ -73,7 +73,10 @@ class Holding:
             held, shown = self._at_this_moment(room, ticket, outcome, now_ms)
             if shown is not None:
                 return _hold(room, held, cookie, shown)
-        return _hold(room, _held(room, ticket, outcome, now_ms), cookie)
+        held = _held(room, ticket, outcome, now_ms)
+        if kept_s is AWAY_S and room.keeps_absent:
+            held = replace(held, away_minutes=room.room.claim_minutes)
+        return _hold(room, held, cookie)
 
     def _at_this_moment(
         self, room: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int

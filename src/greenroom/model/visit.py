@@ -206,3 +206,4 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     infinite_queue: bool = False
     offers: tuple[Offer, ...] | None = None  # None: nobody says what is left
     about: bool = False  # the place is about so: not all data centers have reported who is ahead
+    away_minutes: int = 0  # the page may be closed, and the place waits so long after its turn

@@ -110,6 +110,7 @@ class BuiltIn:
         slots = slots_of(words)
         add = words.calendar["add"].encode()
         slots["calendar",] = lambda facts: (add if facts.minutes > calendar else b"",)
+        slots["kept",] = lambda facts: (_kept(words, facts.held.away_minutes),)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
@@ -220,6 +221,7 @@ def _pieces(
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
     texts |= {"warning": "", "stock": "", "move": _MOVE if moves else ""}
     texts["calendar_link"] = _CALENDAR if calendar else ""
+    texts["keep"] = _KEPT if calendar else "{l_keep}"
     if offers:
         texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
         title = words.offers["title"]
@@ -275,8 +277,12 @@ _MOVE = ' <a id=move href="?greenroom=move" target=_blank>{l_move}</a>'
 
 _CALENDAR = ' <a id=calendar href="?greenroom=calendar" download{calendar_hidden}>{calendar}</a>'
 
+_KEPT = "<span id=kept>{kept}</span>"
+
 _OFFERS = {"short": "{short}", "offers": "{offers_text}"}
 """Of an update, by element: none where the room has never said what is left."""
+
+_ENTRY = {"calendar": "{calendar}", "kept": "{kept}"}
 
 _NEWS = '{"greenroom":{"nextTrySeconds":{next_try},"progress":{progress},"joinedMs":{joined},"updatedMs":{updated},"words":'
 
@@ -302,7 +308,7 @@ def _turn_json(view: str, table: bool, offers: bool, calendar: int) -> str:
 
 
 def _extra_texts(offers: bool, calendar: int) -> dict[str, str]:
-    return (_OFFERS if offers else {}) | ({"calendar": "{calendar}"} if calendar else {})
+    return (_OFFERS if offers else {}) | (_ENTRY if calendar else {})
 
 
 def _words_json(view: str, offers: bool, calendar: int) -> str:
@@ -311,6 +317,13 @@ def _words_json(view: str, offers: bool, calendar: int) -> str:
     }
     texts |= _extra_texts(offers, calendar)
     return msgspec.json.encode({"view": view, **texts}).decode()
+
+
+def _kept(words: Language, away_minutes: int) -> bytes:
+    """Whether the page has to stay open."""
+    if not away_minutes:
+        return words.labels["keep"].encode()
+    return words.calendar["away"].replace("{minutes}", str(away_minutes)).encode()
 
 
 @lru_cache(None)

@@ -81,7 +81,8 @@ def test_everything_of_both_is_there(file: Config) -> None:
         ("office", ("192.0.2.0/24",)),
     ]
     assert both.trusted_proxies == ("192.0.2.1",)
-    assert both.zone_proxies == {"example.com": ("192.0.2.1", "192.0.2.2")}
+    (found,) = both.stored_zones
+    assert (found.name, found.trusted_proxies) == ("example.com", ("192.0.2.1", "192.0.2.2"))
     assert both.zones["r1"].name == "example.com"
     assert file.rooms[0].id not in both.zones, "the file's rooms are governed by the file"
 

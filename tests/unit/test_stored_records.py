@@ -16,6 +16,7 @@ from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.stored_records import with_rows
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import KIND_OF, Configuration
+from greenroom.model.zone import NO_ORIGIN
 
 FILE = read_config("", Path("/etc/greenroom.toml"))
 ROOM = room(path="/shop")
@@ -102,7 +103,7 @@ def test_the_rooms_of_a_zone_that_cannot_be_read_or_is_gone_are_held() -> None:
         found = with_rows(Configuration(), 3, rows)
         assert held(found, "r1") == ["r1.z1.example/shop"]
         config = merged(FILE, found)
-        assert [origin.host for origin in config.zone_origins.values()] == ["origin.invalid"]
+        assert [found.origin for found in config.stored_zones] == [NO_ORIGIN]
         assert len(config.faults) == 1
 
 

@@ -20,7 +20,6 @@ from greenroom.model.room import Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
-from greenroom.request.path_readings import PathPolicy
 from greenroom.settings.limits import Limits
 from greenroom.settings.process import (
     TRUSTED_HEADERS,
@@ -88,12 +87,8 @@ class Config:
     """For hosts without an origin of their own; None: they are not served."""
     zones: Mapping[str, Zone] = field(default_factory=dict)
     """The zone of each room made through the API, by the room's id."""
-    zone_names: tuple[str, ...] = ()
-    """Every zone made through the API."""
-    zone_origins: Mapping[str, Origin] = field(default_factory=dict)
-    """By the zone's name, for itself and every host below."""
-    zone_proxies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Trusted proxies, likewise."""
+    stored_zones: tuple[Zone, ...] = ()
+    """Every zone made through the API; one whose origin cannot be used has NO_ORIGIN."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()
@@ -105,8 +100,6 @@ class Config:
     merge_slashes: bool | str = "auto"
     pass_well_known: bool = True
     answer_live_checks: bool = True
-    zone_paths: Mapping[str, PathPolicy] = field(default_factory=dict)
-    """By the zone's name, where it differs from the process."""
     drain_seconds: int = 30
     tls: Tls | None = None
     control_tls: Tls | None = None

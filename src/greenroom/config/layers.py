@@ -15,7 +15,7 @@ from greenroom.config.addresses import loop_problems, origin_problems
 from greenroom.config.config import Config, UnitFault
 from greenroom.config.documents import file_id
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.gateway.origin.address import ZONE_POLICY, Origin
+from greenroom.gateway.origin.address import ZONE_POLICY
 from greenroom.model.change import AuditEntry, AuditFilter, Change, Put, applied, name_of
 from greenroom.model.configuration import (
     KIND_OF,
@@ -37,7 +37,6 @@ from greenroom.notifier import ChangeNotifier
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.request.cookie_scope import CookieClaims, must_differ
-from greenroom.request.path_readings import PathPolicy
 from greenroom.request.routing import Coverage, KnownHosts, belongs_to, known_hosts
 from greenroom.settings.process import Address
 from greenroom.web.stores import ConfigStore
@@ -91,7 +90,7 @@ def merged(file: Config, stored: Configuration) -> Config:
     known = layered(file, stored)
     faults: list[UnitFault] = []
     zones = {entry.id: entry.record for entry in known.zones.values() if not entry.read_only}
-    origins = _zone_origins(file, zones.values(), faults)
+    stored_zones = _usable_zones(file, zones.values(), faults)
     closed = {fault.zone_id for fault in faults} | {
         zone_id for kind, zone_id in known.unusable if kind == "zone"
     }
@@ -105,8 +104,7 @@ def merged(file: Config, stored: Configuration) -> Config:
         file,
         rooms=tuple(_operated(room, stored) for room in (*file.rooms, *rooms)),
         zones={room.id: zones[known.rooms[room.id].parent] for room in rooms},
-        zone_names=tuple(zone.name for zone in zones.values()),
-        zone_origins=origins,
+        stored_zones=stored_zones,
         events={
             room_id: tuple(entry.record for entry in events)
             for room_id in known.rooms
@@ -119,13 +117,6 @@ def merged(file: Config, stored: Configuration) -> Config:
         lists=tuple(known.rule_list(entry) for entry in lists),
         health_checks=tuple(entry.record for entry in _file_first(known.health_checks)),
         status_pages=tuple(entry.record for entry in pages),
-        zone_paths={
-            zone.name: PathPolicy(zone.ambiguous_paths, zone.merge_slashes)
-            for zone in zones.values()
-        },
-        zone_proxies={
-            zone.name: zone.trusted_proxies for zone in zones.values() if zone.trusted_proxies
-        },
         faults=tuple(faults),
     )
 
@@ -172,16 +163,13 @@ def _unclaimed(
     return usable
 
 
-def _zone_origins(
-    file: Config, zones: Iterable[Zone], faults: list[UnitFault]
-) -> dict[str, Origin]:
-    origins, listeners = {}, listeners_of(file)
+def _usable_zones(file: Config, zones: Iterable[Zone], faults: list[UnitFault]) -> tuple[Zone, ...]:
+    usable, listeners = [], listeners_of(file)
     for zone in zones:
-        if zone.origin:
-            wrong = zone_origin_problems(listeners, "origin", zone.origin)
-            faults += [UnitFault(f"zone {zone.name}", str(problem), zone.id) for problem in wrong]
-            origins[zone.name] = Origin.of(NO_ORIGIN if wrong else zone.origin, of_zone=True)
-    return origins
+        wrong = zone_origin_problems(listeners, "origin", zone.origin) if zone.origin else []
+        faults += [UnitFault(f"zone {zone.name}", str(problem), zone.id) for problem in wrong]
+        usable.append(replace(zone, origin=NO_ORIGIN) if wrong else zone)
+    return tuple(usable)
 
 
 def _usable_rooms(
@@ -262,7 +250,7 @@ def served_hosts(config: Config) -> KnownHosts | None:
         return None
     return known_hosts(
         (route.host for room in config.rooms for route in room.routes),
-        config.zone_names,
+        [zone.name for zone in config.stored_zones],
         config.origins,
     )
 

@@ -154,7 +154,12 @@ def live_target(config: Config) -> bytes:
 
 def origins(config: Config) -> Callable[[str], Origin | None]:
     """Its own, else of the smallest zone around the host, else of the process."""
-    exact, zones, other = config.origins, config.zone_origins, config.origin
+    exact, other = config.origins, config.origin
+    zones = {
+        zone.name: Origin.of(zone.origin, of_zone=True)
+        for zone in config.stored_zones
+        if zone.origin
+    }
     if not zones:
         return lambda host: exact.get(host, other)
 
@@ -193,7 +198,15 @@ def _only_host(config: Config) -> str:
 
 
 def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
-    zones = {name: map(ip_network, proxies) for name, proxies in config.zone_proxies.items()}
+    zones = {
+        zone.name: map(ip_network, zone.trusted_proxies)
+        for zone in config.stored_zones
+        if zone.trusted_proxies
+    }
+    paths = {
+        zone.name: PathPolicy(zone.ambiguous_paths, zone.merge_slashes)
+        for zone in config.stored_zones
+    }
     usual = PathPolicy(config.ambiguous_paths, config.merge_slashes)
     return ForwardedPolicy(
         map(ip_network, config.trusted_proxies),
@@ -202,5 +215,5 @@ def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
         zones=zones,
         kept=config.trusted_headers,
         default_host=config.default_host or _only_host(config),
-        paths=PathPolicies(usual, config.zone_paths),
+        paths=PathPolicies(usual, paths),
     )

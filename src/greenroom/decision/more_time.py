@@ -2,13 +2,11 @@
 it last longer. Looking changes nothing, and nobody is admitted here.
 """
 
-from collections.abc import Callable
-
 from greenroom.admission.decide import SESSION_SCRIPT_QUERY, asked_by_own_page
 from greenroom.decision.inquiry import Inquiry
-from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.observer import Decided, DecisionEvent
+from greenroom.decision.own_page import OwnPage
 from greenroom.decision.render import OUTAGE, for_scripts
-from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
@@ -25,19 +23,7 @@ _SCRIPT = AnswerHeaders(
 _TO_PAGE = AnswerHeaders((b"Location", b"?greenroom=session"), *UNCACHEABLE)
 
 
-class MoreTime:
-    def __init__(
-        self,
-        sealer: Sealer,
-        now_ms: Callable[[], int],
-        failed: Callable[[Exception, Inquiry], Verdict],
-        observe: Observer,
-    ) -> None:
-        self._sealer = sealer
-        self._now_ms = now_ms
-        self._failed = failed
-        self._observe = observe
-
+class MoreTime(OwnPage):
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival, room = asked.arrival, asked.room
         ticket = asked.found[0][0] if asked.found else None
@@ -48,14 +34,7 @@ class MoreTime:
             return self._answer(asked, None)
         holder = ticket
         pressed = arrival.method == "POST" and asked_by_own_page(arrival)
-
-        def known(outcome: Outcome) -> None:
-            try:
-                verdict: Verdict = self._known(asked, holder, outcome, pressed)
-            except Exception as error:
-                verdict = self._failed(error, asked)
-            asked.later(verdict)
-
+        known = self._later(asked, lambda outcome: self._known(asked, holder, outcome, pressed))
         if pressed:
             room.ledger.extend(ticket.id, room.extensions, known)
         else:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, is_away, rank
 from greenroom.decision.inquiry import Inquiry
-from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.observer import Decided, DecisionEvent
+from greenroom.decision.own_page import OwnPage
 from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
-from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
@@ -67,19 +67,7 @@ def successor(ticket_id: bytes) -> bytes:
     return sha256(b"greenroom move" + ticket_id).digest()[:TICKET_ID_BYTES]
 
 
-class MovingPlace:
-    def __init__(
-        self,
-        sealer: Sealer,
-        now_ms: Callable[[], int],
-        failed: Callable[[Exception, Inquiry], Verdict],
-        observe: Observer,
-    ) -> None:
-        self._sealer = sealer
-        self._now_ms = now_ms
-        self._failed = failed
-        self._observe = observe
-
+class MovingPlace(OwnPage):
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival = asked.arrival
         self._observe(
@@ -249,19 +237,6 @@ class MovingPlace:
         look(successor(ticket.id) if moved else ticket.id, moved)
 
     # -- answers -----------------------------------------------------------------------------------
-
-    def _later(
-        self, asked: Inquiry, answer: Callable[[Outcome], Verdict | None]
-    ) -> Callable[[Outcome], None]:
-        def answered(outcome: Outcome) -> None:
-            try:
-                verdict = answer(outcome)
-            except Exception as error:
-                verdict = self._failed(error, asked)
-            if verdict is not None:
-                asked.later(verdict)
-
-        return answered
 
     def _arrived(self, asked: Inquiry, ticket_id: bytes, key: int, home: bytes) -> Answer:
         """On to the page, with a ticket that takes up the place or session."""

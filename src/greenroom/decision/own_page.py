@@ -1,0 +1,38 @@
+"""Pages of greenroom itself that a visitor with a ticket opens from the waiting page or a session."""
+
+from collections.abc import Callable
+
+from greenroom.decision.inquiry import Inquiry
+from greenroom.decision.observer import Observer
+from greenroom.decision.tickets import Sealer
+from greenroom.decision.verdict import Verdict
+from greenroom.model.visit import Outcome
+
+
+class OwnPage:
+    def __init__(
+        self,
+        sealer: Sealer,
+        now_ms: Callable[[], int],
+        failed: Callable[[Exception, Inquiry], Verdict],
+        observe: Observer,
+    ) -> None:
+        self._sealer = sealer
+        self._now_ms = now_ms
+        self._failed = failed
+        self._observe = observe
+
+    def _later(
+        self, asked: Inquiry, answer: Callable[[Outcome], Verdict | None]
+    ) -> Callable[[Outcome], None]:
+        """For the ledger. None: `answer` asked it again."""
+
+        def answered(outcome: Outcome) -> None:
+            try:
+                verdict = answer(outcome)
+            except Exception as error:
+                verdict = self._failed(error, asked)
+            if verdict is not None:
+                asked.later(verdict)
+
+        return answered

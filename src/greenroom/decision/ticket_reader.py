@@ -3,9 +3,8 @@ the same, only when every candidate was a ticket: time may make a refused one go
 visitors, who get a new ticket with each answer, have a cache of their own.
 """
 
-from typing import Protocol
-
 from greenroom.decision.cookies import ticket_values, values_in
+from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.tickets import Sealer
 from greenroom.model.visit import Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
@@ -20,14 +19,6 @@ HEADER_REMEMBERED_MAX = 2_048
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
 
 
-class TicketRoom(Protocol):
-    @property
-    def id(self) -> bytes: ...
-
-    @property
-    def cookie_name(self) -> bytes: ...
-
-
 class TicketReader:
     __slots__ = ("_known", "_known_with", "_sealer", "_waiting")
 
@@ -37,7 +28,7 @@ class TicketReader:
         self._waiting: dict[tuple[bytes, bytes, bytes], FoundTickets] = {}
         self._known_with: object = None
 
-    def find(self, room: TicketRoom, arrival: Arrival, now_ms: int) -> FoundTickets:
+    def find(self, room: CompiledRoom, arrival: Arrival, now_ms: int) -> FoundTickets:
         facts = arrival.facts
         if facts is None:  # some header came twice
             return self._opened(ticket_values(arrival.headers, room.cookie_name), room.id, now_ms)

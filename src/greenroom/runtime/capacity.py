@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -36,6 +36,9 @@ from greenroom.runtime.front_ends import BuiltInFrontEnd, GatewayFrontEnd
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.web.stores import ConfigStore
 
+if TYPE_CHECKING:
+    from greenroom.ledgers.redis.capacity import RedisCapacity
+
 TICK_S = 1.0
 OVERLOADED_S = 1.0
 """An event loop that wakes up this much too late does not measure origins but itself."""
@@ -51,24 +54,8 @@ NOT_MEASURED = (
 log = structlog.get_logger(__name__)
 
 
-class CapacityExchange(Protocol):
-    """Between all processes. Raises StorageFailed."""
-
-    async def report(self, report: ProcessReport) -> None: ...
-
-    async def withdraw(self, process: str = "") -> None: ...
-
-    async def reports(self) -> Mapping[str, ProcessReport]: ...
-
-    async def publish(self, states: Mapping[str, CapacityState]) -> None: ...
-
-    async def states(self) -> Mapping[str, CapacityState]: ...
-
-    async def close(self) -> None: ...
-
-
 class OneProcess:
-    """Where a process is alone."""
+    """Where a process is alone; `RedisCapacity` is between all, and raises StorageFailed."""
 
     def __init__(self) -> None:
         self._reports: dict[str, ProcessReport] = {}
@@ -92,7 +79,7 @@ class OneProcess:
     async def close(self) -> None: ...
 
 
-def exchange_of(shared: Shared | None) -> CapacityExchange:
+def exchange_of(shared: Shared | None) -> "OneProcess | RedisCapacity":
     """Make it inside the event loop."""
     if shared is None:
         return OneProcess()
@@ -100,8 +87,7 @@ def exchange_of(shared: Shared | None) -> CapacityExchange:
     from greenroom.ledgers.redis.leases import TIMEOUT_S
 
     process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    redis: RedisCapacity = RedisCapacity(shared.global_redis.client(TIMEOUT_S), process)
-    return redis
+    return RedisCapacity(shared.global_redis.client(TIMEOUT_S), process)
 
 
 class ProcessCapacity:

@@ -18,9 +18,8 @@ from greenroom.decision.room_view import Figures
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.journal import Damage, LateJournal
-from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger
+from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger, TickLoop
 from greenroom.ledgers.port import LedgerPort
-from greenroom.ledgers.sync.tick_loop import TickLoop
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock

@@ -5,7 +5,7 @@ silent without a last message was killed: the minute after its last one is marke
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +13,9 @@ from greenroom.analytics.collector.writer import Writer
 from greenroom.analytics.recorder import ClosedMinute, Recorder
 from greenroom.analytics.rollup import Part, Rollup
 from greenroom.errors import StorageFailed
+
+if TYPE_CHECKING:
+    from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
 
 PARTS_MAX = 200
 """About 100 KB."""
@@ -23,19 +26,6 @@ SILENT_MINUTES = 3
 SOURCES_MAX = 10_000
 
 WRITTEN_WITHIN_S = 60.0
-
-
-class AnalyticsStream(Protocol):
-    async def add(self, data_center: str, message: bytes) -> None: ...
-
-    async def lead(self) -> bool:
-        """Takes or renews the lease."""
-
-    async def resign(self) -> None: ...
-
-    async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]: ...
-
-    async def remove(self, data_center: str, numbers: Sequence[bytes]) -> None: ...
 
 
 class StreamMessage(msgspec.Struct, frozen=True):
@@ -51,7 +41,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StreamMessage).decode
 
 
-async def send(recorder: Recorder, stream: AnalyticsStream, last: bool = False) -> None:
+async def send(recorder: Recorder, stream: "RedisAnalyticsStream", last: bool = False) -> None:
     """Minutes that fail stay in the recorder. Raises StorageFailed."""
     minutes = recorder.fetch()
     for place, minute in enumerate(minutes):
@@ -129,7 +119,7 @@ class StreamBatch:
 class StreamCollector:
     def __init__(
         self,
-        stream: AnalyticsStream,
+        stream: "RedisAnalyticsStream",
         data_centers: Callable[[], Sequence[str]],
         make_writer: Callable[[], Writer],
         now_ms: Callable[[], int],

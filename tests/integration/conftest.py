@@ -24,6 +24,8 @@ from redis_world import RedisServer
 
 from greenroom.configuration.store import default_url
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.kept_turn import FailedDocument
+from greenroom.decision.room_table import RoomTable
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin
@@ -168,7 +170,11 @@ class ScriptedDecisions:
         self.commands: list[bytes] = []
         self.obeyed = b"__cfwaitingroom=; Max-Age=0"
         self.over = False
-        self.finished = 0
+        self.finished = self.failed = 0
+        self.table, self.data_centers = RoomTable([]), None
+
+    def now_ms(self) -> int:
+        return 0
 
     def verdict(
         self, arrival: Arrival, later: Callable[[Verdict], None], late: object = None
@@ -183,6 +189,10 @@ class ScriptedDecisions:
     def obey(self, forward: Forward, command: bytes) -> bytes:
         self.commands.append(command)
         return self.obeyed
+
+    def failed_document(self, forward: Forward) -> FailedDocument:
+        self.failed += 1
+        return FailedDocument(forward, self)
 
     def open_session(self, _forward: Forward, _place: int) -> "ScriptedDecisions":
         return self

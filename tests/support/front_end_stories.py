@@ -14,6 +14,7 @@ from visitors import Site
 from greenroom.decision.observer import Decided
 from greenroom.decision.service import DecisionService
 from greenroom.decision.tickets import Sealer
+from greenroom.ledgers.port import nobody
 from greenroom.model.event import Event
 from greenroom.model.rule import Rule
 from greenroom.request.routing import KnownHosts
@@ -67,6 +68,12 @@ def check(step: Step, site: Site, jar: dict[str, bytes], given: Given, where: st
         jar[step.visitor] = b"" if b"Max-Age=0" in given.cookie else given.cookie.partition(b";")[0]
     decided = site.events_seen[-1].decided if site.events_seen else None
     assert decided == step.decided, where
+
+
+def fail_everybody(site: Site) -> None:
+    for ledger in site.ledgers.values():
+        for ticket_id in ledger.ledger.sessions.inside:
+            ledger.fail(ticket_id, nobody)
 
 
 def room_of(**changes: Any) -> Callable[[Site], None]:
@@ -189,6 +196,11 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.ADMITTED, change=room_of(enabled_origin_commands=("revoke",))),
         Step(Decided.REVOKED, target="/revoke"),
         Step(Decided.ADMITTED, wait_ms=5_000),
+    ],
+    "the origin fails a visitor whose session ends": [
+        Step(Decided.ADMITTED, change=room_of()),
+        Step(Decided.REENTERED, change=fail_everybody, wait_ms=400_000),
+        Step(Decided.ACTIVE),
     ],
     "the table of the line": [
         Step(Decided.ADMITTED, change=room_of(line_table=True)),

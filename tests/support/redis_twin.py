@@ -15,6 +15,7 @@ from redis_world import TRIAL_LIBRARY
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger.extending import extend
+from greenroom.admission.ledger.failures import WINDOW_MS, fail, parts_of, reenter
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving import move
 from greenroom.admission.messages.census import AGE_CELL_MS
@@ -23,6 +24,7 @@ from greenroom.admission.transfers.transfers import visit
 from greenroom.ledgers.redis.answers import (
     ARRIVE,
     EXTEND,
+    FAIL,
     KEEP,
     LEAVE,
     MOVE,
@@ -31,6 +33,7 @@ from greenroom.ledgers.redis.answers import (
     POLL,
     QUESTION,
     RECLAIM,
+    REENTER,
     VIEW,
     VISIT,
     VISIT_MORE,
@@ -178,6 +181,15 @@ class Twin:
             extend(self.ledgers, one, times, self.now_ms),
             self._ask(EXTEND, one, times, 0),
         )
+
+    def fail(self, one: bytes) -> Outcome:
+        pure = fail(self.ledgers, one, self.now_ms)
+        return self._same("fail", pure, self._ask(FAIL, one, 0, 0))
+
+    def reenter(self, one: bytes, key: int) -> Outcome:
+        random_bits = self.random_bits.getrandbits(64)
+        pure = reenter(self.ledgers, one, key, self.now_ms, random_bits)
+        return self._same("reenter", pure, self._ask(REENTER, one, key, random_bits))
 
     # -- settings, time, messages --
 
@@ -340,6 +352,12 @@ class Twin:
             f"kept is {ledgers.line.kept} and {state['kept']}",
         )
         self._compare_newcomers(state)
+        rows = self._server.zrange(f"{self.place}:failures", 0, -1, withscores=True)
+        turns = [
+            {one: row for one, row in found if self.now_ms < parts_of(row)[0] * 1000 + WINDOW_MS}
+            for found in (ledgers.failures.rows.items(), ((one, int(row)) for one, row in rows))
+        ]
+        self.law(turns[0] == turns[1], f"turns: {turns[0]} and {turns[1]}")
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
         left = state["permits"] + state["freed"] + state["closing"] + state["inside"]
         right = (

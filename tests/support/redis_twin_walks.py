@@ -27,10 +27,11 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
         Random(f"{seed} passing"),
         Random(f"{seed} fence"),
     )
-    looks, ending, borrowing = (
+    looks, ending, borrowing, failing = (
         Random(f"{seed} table"),
         Random(f"{seed} ending"),
         Random(f"{seed} borrowing"),
+        Random(f"{seed} failing"),
     )
     passed = 0
     method = draw.choice(("fifo", "fifo", "random", "random", "passthrough", "reject"))
@@ -73,6 +74,12 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
                 "there",
                 twin.now_ms - abroad.choice((0, 500, 1_500, 30_000)),
             )
+        if people and failing.random() < 0.4:
+            number = failing.randrange(len(people))
+            if failing.random() < 0.5:
+                twin.fail(ticket_id(number))
+            elif twin.view(ticket_id(number)).kept_ms or failing.random() < 0.2:
+                twin.reenter(ticket_id(number), people[number])
         if ending.random() < 0.03:
             twin.end_all_sessions(ending.choice((0, 0, 1, -1_000)))
         if passing.random() < 0.3:

@@ -20,7 +20,7 @@ the ledger's to say, in one operation.
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
-| an accepted ticket | VIEW | is this session alive? When it is gone: the rest of this table, with the next ticket |
+| an accepted ticket | VIEW | is this session alive? When it is gone: its kept turn, else the rest of this table, with the next ticket |
 | a waiting ticket of somebody who was away for more than five minutes | RETURN | an attempt, unless its turn was too long ago |
 | a waiting ticket before its time | PEEK | no attempt |
 | a waiting ticket | POLL | an attempt |

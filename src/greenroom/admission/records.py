@@ -21,9 +21,11 @@ DONE = 7  # a snapshot is whole: what stood before it is void
 BEGAN = 8  # id, time: when a session began that is simply there
 EXTENDED = 9  # id, time: the last renewal of a session before it was given more time
 TURN = 10  # time in the place of the id, key: the highest key admitted (`ledger.turns`)
+FAILED = 11  # id, row of `ledger.failures`: the origin failed this visitor; 0: none
 
 RECORD = Struct("<B3x12sQ")
 NOBODY = bytes(TICKET_ID_BYTES)
+FAILED_STATES, FAILED_USED = 3, 3  # the bits of FAILED that say what became of it
 pack = RECORD.pack
 
 _TURN_MS = Struct("<Q4x")
@@ -45,6 +47,7 @@ class LedgerMemory:
     extended: dict[bytes, int] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
     """Not voided by a snapshot: it has the newest of them."""
+    failures: dict[bytes, int] = field(default_factory=dict)
 
     def replay(self, records: bytes, holes: bool = False) -> None:
         """Whole snapshots only. Raises ValueError unless their length fits; unknown kinds are
@@ -55,14 +58,7 @@ class LedgerMemory:
             raise ValueError(
                 f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records"
             )
-        sessions, places, spent, window, began, extended = (
-            self.sessions,
-            self.places,
-            self.spent,
-            self.window,
-            self.began,
-            self.extended,
-        )
+        sessions, places, spent, window, began, extended, failures = self._kept
         latest_ms = self.latest_ms
         before: _Kept | None = None
         for kind, ticket_id, value in RECORD.iter_unpack(records):
@@ -72,6 +68,7 @@ class LedgerMemory:
                 sessions.pop(ticket_id, None)
                 began.pop(ticket_id, None)
                 extended.pop(ticket_id, None)
+                failures.pop(ticket_id, None)
                 places.pop(ticket_id, None)
                 if value:
                     spent[ticket_id] = value
@@ -90,18 +87,44 @@ class LedgerMemory:
                 extended[ticket_id] = value
             elif kind == TURN:
                 self.turns[_TURN_MS.unpack(ticket_id)[0]] = value
+            elif kind == FAILED and value:
+                failures[ticket_id] = value
+                if value & FAILED_STATES == FAILED_USED:
+                    spent.pop(ticket_id, None)
+            elif kind == FAILED:
+                failures.pop(ticket_id, None)
             elif kind == RESET:
-                before = before or (sessions, places, spent, window, began, extended)
-                sessions, places, spent, window, began, extended = {}, {}, {}, [], {}, {}
+                before = before or (sessions, places, spent, window, began, extended, failures)
+                sessions, places, spent, window, began, extended, failures = (
+                    {},
+                    {},
+                    {},
+                    [],
+                    {},
+                    {},
+                    {},
+                )
             elif kind == DONE:
                 before = None
         self.latest_ms = latest_ms
-        found = sessions, places, spent, window, began, extended
+        found = sessions, places, spent, window, began, extended, failures
         if before and holes:
             found = _joined(before, found)
         elif before:
             found = before
-        self.sessions, self.places, self.spent, self.window, self.began, self.extended = found
+        self._kept = found
+
+    @property
+    def _kept(self) -> "_Kept":
+        return (
+            self.sessions, self.places, self.spent, self.window, self.began, self.extended, self.failures
+        )  # fmt: skip
+
+    @_kept.setter
+    def _kept(self, found: "_Kept") -> None:
+        (
+            self.sessions, self.places, self.spent, self.window, self.began, self.extended, self.failures
+        ) = found  # fmt: skip
 
 
 _Kept = tuple[
@@ -109,6 +132,7 @@ _Kept = tuple[
     dict[bytes, int],
     dict[bytes, int],
     list[int],
+    dict[bytes, int],
     dict[bytes, int],
     dict[bytes, int],
 ]
@@ -126,7 +150,10 @@ def _joined(before: _Kept, after: _Kept) -> _Kept:
         if ticket_id not in sessions.keys() | spent.keys()
     }
     window = before[3] + after[3]
-    return sessions, places, before[2] | spent, window, before[4] | after[4], before[5] | after[5]
+    return (
+        sessions, places, before[2] | spent, window,
+        before[4] | after[4], before[5] | after[5], before[6] | after[6],
+    )  # fmt: skip
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
@@ -140,6 +167,7 @@ def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
         memory.began,
         memory.extended,
         memory.turns,
+        memory.failures,
     )
 
 
@@ -170,6 +198,7 @@ def snapshot(memory: LedgerMemory) -> Iterator[bytes]:
         (SESSION, memory.sessions),
         (BEGAN, memory.began),
         (EXTENDED, memory.extended),
+        (FAILED, memory.failures),
         (PLACE, memory.places),
     ):
         for ticket_id, value in rows.items():

@@ -29,8 +29,18 @@ OUTCOMES: dict[str, RoomOutcome] = {
             "users",
             "Let in",
             "visitors let in during a minute",
-            ("ADMITTED",),
+            ("ADMITTED", "REENTERED"),
             extension=False,
+        ),
+        RoomOutcome(
+            "reentered",
+            "usersReentered",
+            "users",
+            "Let in again",
+            "visitors let in again by a turn that was kept when the application failed; they count"
+            " in `newUsersPerMinute` too",
+            ("REENTERED",),
+            since=3,
         ),
         RoomOutcome(
             "revoked",

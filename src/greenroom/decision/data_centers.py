@@ -39,7 +39,8 @@ def or_abroad(
     home = data_centers.name(ticket.home)
 
     def viewed(outcome: Outcome) -> None:
-        if outcome.standing is Standing.GONE:
+        at_home = ticket.home == data_centers.here
+        if outcome.standing is Standing.GONE and not (outcome.kept_ms and at_home):
             ledger.visit(
                 ticket.id,
                 ticket.key,
@@ -48,7 +49,7 @@ def or_abroad(
                 ticket.checked_ms + ticket.refresh_ms,
                 lambda found: answered(found, True),
             )
-        elif is_outlived(outcome, ticket.home == data_centers.here, ticket.checked_ms):
+        elif is_outlived(outcome, at_home, ticket.checked_ms):
             kept = replace(outcome, renewed_ms=ticket.checked_ms, refresh_ms=ticket.refresh_ms)
             answered(kept, True)
         else:

@@ -39,6 +39,7 @@ class Decided(IntEnum):
     MOVE = 18  # continues on another device, or asked how
     CALENDAR = 19  # was sent an entry for a calendar
     SESSION = 20  # asked how long the session lasts, or for more time
+    REENTERED = 21  # let in by this request, by the turn that was kept when the origin failed
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -7,9 +7,18 @@ from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Held
-from greenroom.pages import UNCACHEABLE, Page, asked_for, headers_of, left_page, origin_error_page
-from greenroom.pages.brand import NO_BRAND, Brand
+from greenroom.pages import (
+    UNCACHEABLE,
+    Page,
+    asked_for,
+    error_headers_of,
+    headers_of,
+    left_page,
+    origin_error_page,
+)
+from greenroom.pages.brand import NO_BRAND
 from greenroom.pages.language import FALLBACK
+from greenroom.pages.variables import iso
 from greenroom.request.admissible import (
     UPDATE_HEADER,
     is_data,
@@ -46,10 +55,7 @@ _PROBLEM_JSON = (
     b'{"type":"about:blank","title":"Waiting room","status":503,"detail":"Open the page itself to'
     b' wait.","retryAfter":%d}'
 )
-_ORIGIN_LATER = (b"Retry-After", b"%d" % ORIGIN_RETRY_S)
-_ORIGIN_REFRESH = (b"Refresh", b"%d" % ORIGIN_RETRY_S)
-_ORIGIN_JSON = AnswerHeaders(_JSON, *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"), _ORIGIN_LATER)
-_ORIGIN_JSON_REFRESHES = _ORIGIN_JSON.plus(_ORIGIN_REFRESH)
+_ORIGIN_JSON = AnswerHeaders(_JSON, *UNCACHEABLE, (b"X-Robots-Tag", b"noindex"))
 _ORIGIN_ERRORS = {502: b"bad gateway", 503: b"service unavailable", 504: b"gateway timeout"}
 
 OUTAGE = Answer(
@@ -219,34 +225,48 @@ def left_answer(page: Page, arrival: Arrival, cookie: bytes) -> Answer:
     )
 
 
-def origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None = None) -> Answer:
-    """For 502, 503 or 504: sends the ticket, and refreshes only what is safe to repeat."""
-    answer = _origin_error(status, arrival, cookie, page)
+def origin_error(
+    status: int,
+    arrival: Arrival,
+    cookie: bytes,
+    page: Page | None = None,
+    safe_ms: int = 0,
+    retry_s: int = ORIGIN_RETRY_S,
+) -> Answer:
+    """For 502, 503 or 504: sends the ticket, and refreshes only what is safe to repeat. `safe_ms`:
+    until when the visitor's turn is safe; 0: not said.
+    """
+    answer = _origin_error(status, arrival, cookie, page, safe_ms, retry_s)
     return for_scripts(answer, page, arrival) if page is not None else answer
 
 
-def _origin_error(status: int, arrival: Arrival, cookie: bytes, page: Page | None) -> Answer:
+def _origin_error(
+    status: int, arrival: Arrival, cookie: bytes, page: Page | None, safe_ms: int, retry_s: int
+) -> Answer:
     repeatable = arrival.method in ("GET", "HEAD")
     wanted = arrival.header(b"accept") or b""
     if b"json" in wanted and b"text/html" not in wanted:
-        body = b'{"error":"%b","status":%d,"retryAfter":%d}' % (
+        safe = b',"turnSafeUntil":"%b"' % iso(safe_ms).encode() if safe_ms else b""
+        body = b'{"error":"%b","status":%d,"retryAfter":%d%b}' % (
             _ORIGIN_ERRORS[status],
             status,
-            ORIGIN_RETRY_S,
+            retry_s,
+            safe,
         )
-        return Answer(status, _ORIGIN_JSON_REFRESHES if repeatable else _ORIGIN_JSON, body, cookie)
+        return Answer(status, _later(_ORIGIN_JSON, retry_s, repeatable), body, cookie)
     language = asked_for(arrival.header(b"accept-language") or b"") or (
         page.language if page else FALLBACK
     )
     brand = page.brand_in(language) if page else NO_BRAND
     return Answer(
         status,
-        _origin_html(brand, repeatable),
-        origin_error_page(status, language, repeatable, brand),
+        _later(error_headers_of(brand) if safe_ms else headers_of(brand), retry_s, repeatable),
+        origin_error_page(status, language, repeatable, brand, safe_ms),
         cookie,
     )
 
 
 @lru_cache(maxsize=256)
-def _origin_html(brand: Brand, repeatable: bool) -> AnswerHeaders:
-    return headers_of(brand).plus(_ORIGIN_LATER, *((_ORIGIN_REFRESH,) if repeatable else ()))
+def _later(headers: AnswerHeaders, retry_s: int, repeatable: bool) -> AnswerHeaders:
+    later = headers.plus((b"Retry-After", b"%d" % retry_s))
+    return later.plus((b"Refresh", b"%d" % retry_s)) if repeatable else later

@@ -26,6 +26,7 @@ from greenroom.decision.calendar_link import CalendarLink
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
+from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
 from greenroom.decision.more_time import MoreTime
 from greenroom.decision.moving_place import LEFT, MovingPlace
@@ -62,6 +63,7 @@ from greenroom.request.canonical import Target
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
+REENTERED = Decided.REENTERED
 _DRAWN = struct.Struct(
     f">{TICKET_ID_BYTES}sxH"
 )  # of random bytes: a ticket's id, and what breaks ties
@@ -189,6 +191,9 @@ class DecisionService:
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
         return OpenSession(forward, self, place)
+
+    def failed_document(self, forward: Forward) -> FailedDocument:
+        return FailedDocument(forward, self)
 
     def _drawn_tickets(self, compiled: CompiledRoom, arrival: Arrival, now_ms: int) -> Found:
         found = self._tickets(compiled, arrival, now_ms)
@@ -469,10 +474,19 @@ class DecisionService:
             hold = self._hold
             return hold(question, asked, ticket, outcome)
         if standing is STANDING_GONE:
+            if outcome.kept_ms:
+                self._reenter(asked, ticket)
+                return None
             if asked.room.moves:
                 return self._moving.gone(asked, lambda: self._again(asked))
             return self._again(asked)
-        return self._admit(asked, ticket, outcome, ADMITTED, self.data_centers, visiting)
+        decided = REENTERED if outcome.kept_ms else ADMITTED
+        return self._admit(asked, ticket, outcome, decided, self.data_centers, visiting)
+
+    def _reenter(self, asked: Inquiry, ticket: Ticket) -> None:
+        """The session is over, and the turn was kept: the visitor waits by the old key."""
+        waiting = Ticket(ticket.id, ticket.key, 0, asked.now_ms, 0)
+        asked.room.ledger.reenter(ticket.id, ticket.key, self._hears(POLL, asked, waiting))
 
     def _new_ticket(self, now_ms: int) -> Ticket:
         draw = self._entropy

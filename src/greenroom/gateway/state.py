@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.late_try import LateTry
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.pool import Pool
-from greenroom.gateway.request_record import RequestObserver
+from greenroom.gateway.request_record import RequestObserver, RequestRecord
 from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.question_heads import ReadHead
@@ -45,6 +46,8 @@ class Receiver(Protocol):
         """The Set-Cookie value to send instead of the ticket, or empty."""
 
     def open_session(self, forward: Forward, place: int) -> OpenSession: ...
+
+    def failed_document(self, forward: Forward) -> FailedDocument: ...
 
 
 class GatewayState:
@@ -110,6 +113,16 @@ class GatewayState:
         self.limits = limits
         for pool in self.pools.values():
             pool.relimit(limits)
+
+    def record(self, record: RequestRecord) -> None:
+        """For the access log and the trace."""
+        try:
+            if self.on_request is not None:
+                self.on_request(record)
+            if self.on_span is not None and record.span is not None:
+                self.on_span(record)
+        except Exception as error:  # a log that fails must not keep the answer
+            self.failed(error)
 
     def failed(self, error: BaseException) -> None:
         """An exception inside the gateway."""

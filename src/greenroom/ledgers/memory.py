@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.extending import extend
+from greenroom.admission.ledger.failures import fail, reenter
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.moving import move, move_back
 from greenroom.admission.ledger.tally import Taken
@@ -167,6 +168,19 @@ class MemoryLedger:
         self._write_log()
         then(outcome)
 
+    def fail(self, ticket_id: bytes, then: Then) -> None:
+        outcome = fail(self.ledger, ticket_id, self._now_ms())
+        self._write_log()
+        then(outcome)
+
+    def reenter(self, ticket_id: bytes, key: int, then: Then) -> None:
+        now_ms, ledger = self._now_ms(), self.ledger
+        if now_ms >= self._dry_ms and ledger.wants_permits():
+            self._exchange(now_ms)
+        random_bits = self._getrandbits(64)
+        outcome = reenter(ledger, ticket_id, key, now_ms, random_bits)
+        then(self._written(outcome, now_ms, random_bits) if ledger.log else outcome)
+
     def configure(self, room: Room) -> None:
         now_ms = self._now_ms()
         self._room = room
@@ -263,6 +277,7 @@ class MemoryLedger:
             + len(ledger.line)
             + 2 * len(ledger.sessions.inside)
             + len(ledger.sessions.spent)
+            + len(ledger.failures.rows)
             + len(ledger.lease.window)
         )
         return records * RECORD.size

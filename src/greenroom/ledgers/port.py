@@ -77,6 +77,14 @@ class LedgerPort(Protocol):
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
         """More time for a session, as in `admission.ledger.extending`. ACTIVE or GONE."""
 
+    def fail(self, ticket_id: bytes, then: Then) -> None:
+        """The origin failed to answer this visitor, as in `admission.ledger.failures`. ACTIVE or
+        GONE.
+        """
+
+    def reenter(self, ticket_id: bytes, key: int, then: Then) -> None:
+        """After a `view` that is GONE with `kept_ms`: as `poll`, by the turn that was kept."""
+
     def configure(self, room: Room) -> None:
         """Applies from the next operation on; no visitor is expelled."""
 

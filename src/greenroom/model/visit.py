@@ -147,7 +147,9 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     could not be written. `called`: one of the next permits is this visitor's. `searching`: held
     while the session is searched; the ticket stays. For ACTIVE on trust `refresh_ms` is the time
     since `renewed_ms`, else 0. Place and counts are those of all data centers; `about`: some of
-    them have not reported everybody before this visitor. None: there is only one.
+    them have not reported everybody before this visitor. None: there is only one. `kept_ms`, of a turn
+    that the origin's failure has kept (`admission.ledger.failures`): ACTIVE, for how long after the
+    session's end; above 0 when GONE: it may be taken; when ADMITTED: it was.
     """
 
     standing: Standing
@@ -163,6 +165,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     called: bool = False
     searching: bool = False
     about: bool | None = None
+    kept_ms: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

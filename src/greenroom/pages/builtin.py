@@ -19,7 +19,7 @@ from greenroom.model.visit import Held
 from greenroom.pages.brand import NO_BRAND, Brand
 from greenroom.pages.filled import Filled, slots_of
 from greenroom.pages.language import Language, language
-from greenroom.pages.variables import PageVariables, facts_of
+from greenroom.pages.variables import PageVariables, facts_of, iso
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _STRING = re.compile(r'("[^"\n]*")')
@@ -375,15 +375,26 @@ def _style(brand: Brand) -> str:
 
 @lru_cache(256)
 def alone(
-    name: str, tag: str, href: str | None = None, after: str = "", brand: Brand = NO_BRAND
+    name: str,
+    tag: str,
+    href: str | None = None,
+    after: str = "",
+    brand: Brand = NO_BRAND,
+    safe_ms: int = 0,
 ) -> bytes:
-    """A separate page without a script; one link unless `href` is None."""
+    """A separate page that works without a script; one link unless `href` is None."""
     words = language(tag)
     texts = words.alone[name]
     lead = f"{texts['lead']} {words.alone[after]}" if after else texts["lead"]
     link = f'<a href="{href}">{texts["link"]}</a>' if href is not None else ""
     link += _help(words, brand)
-    return alone_page(words, brand, {**texts, "lead": lead}, link and f"<div id=acts>{link}</div>")
+    block = link and f"<div id=acts>{link}</div>"
+    if safe_ms:
+        said = iso(safe_ms // 60_000 * 60_000)
+        time = f'<time datetime="{said}">{said[11:16]} UTC</time>'
+        safe = words.alone["safe"].format(time=time)
+        block = f"<p id=notice>{safe}</p>{block}<script>{source('safe.js')}</script>"
+    return alone_page(words, brand, {**texts, "lead": lead}, block)
 
 
 def alone_page(words: Language, brand: Brand, texts: Mapping[str, str], block: str) -> bytes:
@@ -407,9 +418,9 @@ def hash_of(text: str) -> str:
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
-def content_security_policy(brand: Brand = NO_BRAND, table: bool = False) -> str:
+def content_security_policy(brand: Brand = NO_BRAND, table: bool = False, script: str = "") -> str:
     return (
-        f"default-src 'none'; script-src 'sha256-{hash_of(_script(table))}'; style-src"
+        f"default-src 'none'; script-src 'sha256-{hash_of(script or _script(table))}'; style-src"
         f" 'sha256-{hash_of(_style(brand))}'; connect-src 'self'; worker-src blob:; img-src data:;"
         " base-uri 'none'; form-action 'self'"
     )

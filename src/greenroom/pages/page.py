@@ -18,6 +18,7 @@ from greenroom.pages.builtin import (
     built_in,
     content_security_policy,
     same_for_all,
+    source,
     view_of,
 )
 from greenroom.pages.form_on_page import (
@@ -186,6 +187,18 @@ def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
 
 
 @lru_cache(maxsize=256)
+def error_headers_of(brand: Brand) -> AnswerHeaders:
+    """Of a page that says until when the turn is safe, in the visitor's own time."""
+    policy = content_security_policy(brand, script=source("safe.js")).encode()
+    return AnswerHeaders(
+        *[
+            (key, policy if key == b"Content-Security-Policy" else value)
+            for key, value in BUILT_IN_HEADERS.pairs
+        ]
+    )
+
+
+@lru_cache(maxsize=256)
 def _varying(headers: AnswerHeaders, name: bytes) -> AnswerHeaders:
     return AnswerHeaders(
         *[(key, name + b", " + value if key == b"Vary" else value) for key, value in headers.pairs]
@@ -243,11 +256,15 @@ def left_page(language: str = FALLBACK, brand: Brand = NO_BRAND) -> bytes:
 
 
 def origin_error_page(
-    status: int, language: str = FALLBACK, repeatable: bool = True, brand: Brand = NO_BRAND
+    status: int,
+    language: str = FALLBACK,
+    repeatable: bool = True,
+    brand: Brand = NO_BRAND,
+    safe_ms: int = 0,
 ) -> bytes:
     """Send it with Refresh only when `repeatable`: a request that may have acted is not sent
-    again.
+    again. With `safe_ms`, until when the turn is safe, send `error_headers_of` the brand.
     """
     name = ORIGIN_ERRORS[status]
     href, after = ("", "again") if repeatable else (None, "by_hand")
-    return alone(name, language, href, after, brand)
+    return alone(name, language, href, after, brand, safe_ms)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy
+from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
@@ -146,6 +147,9 @@ class ProxyQuestions:
     def obey(self, _forward: Forward, _command: bytes) -> bytes:
         # No origin answers here.
         return b""
+
+    def failed_document(self, forward: Forward) -> FailedDocument:
+        return self.decisions.failed_document(forward)
 
     def open_session(self, forward: Forward, place: int) -> OpenSession:
         # Nothing is forwarded from here, so no request is ever under way.

@@ -433,6 +433,7 @@ class LeaseModel:
                 dict(kept.spent),
                 list(kept.window),
                 kept.latest_ms,
+                failures=dict(kept.failures),
             )
 
     def _call(self, number: int) -> None:

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 
 from greenroom.admission.lease import PermitSource
 from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.failures import Failures, over
 from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
 from greenroom.admission.ledger.newcomers import Newcomers
@@ -69,6 +70,7 @@ class Ledger(HeldVisitors):
         self.data_center = data_center
         self.epoch = epoch
         self.sessions = Sessions(room.session_ms)
+        self.failures = Failures()
         self.provisional = Provisional()
         self.newcomers = Newcomers()
         self.census = Census()
@@ -212,7 +214,7 @@ class Ledger(HeldVisitors):
         sessions = self.sessions
         session = sessions.inside.get(ticket_id)
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
-            return GONE
+            return over(self, ticket_id, now_ms) if self.failures.rows else GONE
         sessions.seen[ticket_id] = now_ms
         if sessions.unshown:
             self.see(ticket_id, now_ms)
@@ -242,6 +244,7 @@ class Ledger(HeldVisitors):
         sessions = self.sessions
         if ticket_id in sessions.inside:
             was, until_ms = Standing.ACTIVE, sessions.end(ticket_id, now_ms)
+            self.drop_failures(ticket_id)
             self.lease.free()
         elif self.leave_line(ticket_id):
             self.census.lost += 1
@@ -285,6 +288,9 @@ class Ledger(HeldVisitors):
             self.line.remove(ticket_id)
         return slot >= 0
 
+    def drop_failures(self, ticket_id: bytes) -> None:
+        self.failures.rows.pop(ticket_id, None)
+
     def drop_place(self, ticket_id: bytes) -> None:
         """The visitor of this place has been let in elsewhere since the last try here."""
         slot = self.line.slots[ticket_id]
@@ -320,7 +326,7 @@ class Ledger(HeldVisitors):
         self._claim_ms = room.claim_ms
         if self._claim_ms and self.turns is None:
             self._watch_turns(Turns())
-        self.sessions.change_life(self.life_ms, now_ms, self._expired)
+        self.sessions.change_life(self.life_ms, now_ms, self.expired)
         if room.sessions_ended_ms > self._told_ended_ms:
             self._told_ended_ms, self.all_ended_ms = room.sessions_ended_ms, now_ms
             self._ended_to_ms = max(self._ended_to_ms, now_ms - 1)
@@ -334,6 +340,7 @@ class Ledger(HeldVisitors):
         # no ledger was asked about
         ended = self.sessions.end_all(now_ms)
         self.log.extend(pack(END, ticket_id, until_ms) for ticket_id, until_ms in ended)
+        self.log += self.failures.clear()
         self.lease.close(len(ended), now_ms)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
@@ -349,8 +356,10 @@ class Ledger(HeldVisitors):
         Whether more than `limit` were due.
         """
         self._swept = now_ms >> CELL_BITS
-        self.sessions.expire(now_ms, limit, self._expired)
+        self.sessions.expire(now_ms, limit, self.expired)
         self.lease.free_closed(now_ms)
+        if self.failures.rows:
+            self.failures.forget(now_ms, limit)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, limit):
             self.sessions.tally.abandoned()
@@ -413,6 +422,7 @@ class Ledger(HeldVisitors):
             sessions.begun(),
             dict(sessions.extended),
             self.turns.noted() if self.turns else {},
+            dict(self.failures.rows),
         )
 
     # -- sync --------------------------------------------------------------------------------------
@@ -562,7 +572,8 @@ class Ledger(HeldVisitors):
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))
         self._last = (ticket_id, source, place, paced)
-        return Outcome(ADMITTED, now_ms + self.life_ms, now_ms)
+        kept_ms = int(bool(self.failures.rows) and self.failures.is_used(ticket_id, now_ms))
+        return Outcome(ADMITTED, now_ms + self.life_ms, now_ms, kept_ms=kept_ms)
 
     def _watch_turns(self, turns: Turns) -> None:
         """From now on, also when the room keeps no places of visitors who are away any more."""
@@ -576,6 +587,8 @@ class Ledger(HeldVisitors):
         if key > turns.passed:
             self.log.append(pack_turn(turns.admitted(key, now_ms), key))
 
-    def _expired(self, ticket_id: bytes, until_ms: int) -> None:
+    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
         self.lease.free()
         self.log.append(pack(END, ticket_id, until_ms))
+        if self.failures.rows:
+            self.log += self.failures.end(ticket_id, ended_ms)

@@ -6,10 +6,11 @@ wherever either is brought again.
 
 from typing import Protocol
 
+from greenroom.admission.ledger.failures import Failures
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing.line import Line
-from greenroom.admission.records import BEGAN, END, EXTENDED, PLACE, SESSION, pack
+from greenroom.admission.records import BEGAN, END, EXTENDED, FAILED, PLACE, SESSION, pack
 from greenroom.model.visit import Standing
 
 
@@ -21,6 +22,9 @@ class Movable(Protocol):
 
     @property
     def line(self) -> Line: ...
+
+    @property
+    def failures(self) -> Failures: ...
 
     @property
     def provisional(self) -> Provisional: ...
@@ -45,12 +49,16 @@ def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> 
             return Standing.GONE
         ledger.see(old, now_ms)
         sessions.rename(old, new)
+        row = ledger.failures.rows.pop(old, 0)
         ledger.log.append(pack(END, old, sessions.spend(old, renewed_ms, now_ms)))
         ledger.log.append(pack(SESSION, new, renewed_ms))
         if began_ms := sessions.began(new):
             ledger.log.append(pack(BEGAN, new, began_ms))
         if new in sessions.extended:
             ledger.log.append(pack(EXTENDED, new, sessions.extended[new]))
+        if row:
+            ledger.failures.put(new, row)
+            ledger.log.append(pack(FAILED, new, row))
         return Standing.ACTIVE
     if sessions.spent.get(old, 0) > now_ms:
         return Standing.GONE
@@ -68,5 +76,7 @@ def move_back(ledger: Movable, old: bytes, new: bytes) -> None:
     ledger.sessions.revive(old)
     if new in ledger.sessions.inside:
         ledger.sessions.rename(new, old)
+        if new in ledger.failures.rows:
+            ledger.failures.put(old, ledger.failures.rows.pop(new))
     elif new in ledger.line.slots:
         ledger.line.rename(new, old)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from greenroom.admission.lease import CLOSING_MS, Lease
+from greenroom.admission.ledger.failures import Failures, parts_of
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, LedgerMemory, pack
@@ -14,6 +15,9 @@ class Restorable(Protocol):
 
     @property
     def lease(self) -> Lease: ...
+
+    @property
+    def failures(self) -> Failures: ...
 
     @property
     def line(self) -> Line: ...
@@ -33,7 +37,10 @@ def restore(
     then. Every waiter gets a whole refresh to come back. Provisional sessions are not told apart
     any more.
     """
-    sessions, lease = ledger.sessions, ledger.lease
+    sessions, lease, failures = ledger.sessions, ledger.lease, ledger.failures
+    for ticket_id, row in memory.failures.items():
+        if parts_of(row)[0] * 1000 >= ended_ms:
+            failures.put(ticket_id, row)
     for ticket_id, renewed_ms in memory.sessions.items():
         if renewed_ms + life_ms > now_ms and renewed_ms >= ended_ms:
             sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
@@ -41,6 +48,7 @@ def restore(
                 sessions.extended[ticket_id] = memory.extended[ticket_id]
         else:  # written down, or a longer session duration would bring it back at the restart after this one
             ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+            ledger.log.extend(failures.end(ticket_id, renewed_ms + life_ms))
     closing = sum(
         1
         for renewed_ms in memory.sessions.values()

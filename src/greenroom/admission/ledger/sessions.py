@@ -18,6 +18,9 @@ BEGAN_BITS = 48
 
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
+Ended = Callable[[bytes, int, int], None]
+"""Of each session: id, until when that is spent, when its time was over."""
+
 
 class Sessions:
     __slots__ = (
@@ -151,8 +154,8 @@ class Sessions:
         self.unshown.clear()
         return ended
 
-    def expire(self, now_ms: int, limit: int, ended: Callable[[bytes, int], None]) -> None:
-        """`ended(id, spent until)` for each. Forgets old spent ids."""
+    def expire(self, now_ms: int, limit: int, ended: Ended) -> None:
+        """Forgets old spent ids too."""
         life_ms = self.life_ms
         for ticket_id in self._wheel.due(now_ms, limit):
             last_ms = self.renewed(ticket_id)
@@ -161,7 +164,7 @@ class Sessions:
             if last_ms + life_ms >> CELL_BITS >= now_ms >> CELL_BITS:
                 self._wheel.file(last_ms + life_ms, ticket_id)
             else:
-                ended(ticket_id, self.end(ticket_id, now_ms))
+                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + life_ms)
         for ticket_id in self._spent_wheel.due(now_ms, limit):
             until_ms = self.spent.get(ticket_id)
             if until_ms is None or until_ms <= now_ms:
@@ -172,14 +175,13 @@ class Sessions:
     def overdue(self, now_ms: int) -> bool:
         return self._wheel.overdue(now_ms) or self._spent_wheel.overdue(now_ms)
 
-    def change_life(self, life_ms: int, now_ms: int, ended: Callable[[bytes, int], None]) -> None:
+    def change_life(self, life_ms: int, now_ms: int, ended: Ended) -> None:
         """Sessions that were over before do not come back."""
         if life_ms == self.life_ms:
             return
-        for ticket_id in [
-            one for one, last_ms in self.renewals().items() if last_ms + self.life_ms <= now_ms
-        ]:
-            ended(ticket_id, self.end(ticket_id, now_ms))
+        for ticket_id, last_ms in self.renewals().items():
+            if last_ms + self.life_ms <= now_ms:
+                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + self.life_ms)
         shorter = life_ms < self.life_ms
         self.life_ms = life_ms
         if shorter:  # longer ones are found by themselves when their old cell comes up

@@ -68,6 +68,9 @@ class SessionLedger(Protocol):
     def leave_line(self, ticket_id: bytes) -> bool:
         """Gives up a place; returns whether there was one."""
 
+    def drop_failures(self, ticket_id: bytes) -> None:
+        """Whatever the origin's failures would keep for this visitor is void here."""
+
     def drop_place(self, ticket_id: bytes) -> None:
         """Frees a place whose visitor was admitted elsewhere."""
 
@@ -198,6 +201,7 @@ def give(ledger: SessionLedger, ticket_id: bytes, to: str, now_ms: int) -> None:
         ledger.moves.missing(ticket_id)
         return
     sessions.forget(ticket_id)
+    ledger.drop_failures(ticket_id)
     ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
     # a page on trust may be served until the ticket is over, and is searched a session longer
     ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + 2 * sessions.life_ms)

@@ -9,9 +9,11 @@ carries bytes between them and keeps them from outrunning each other.
 
 from __future__ import annotations
 
+from greenroom.decision.kept_turn import FAILURES
 from greenroom.decision.late_try import LateTry
 from greenroom.decision.render import OUTAGE, origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.gateway.documents import is_document
 from greenroom.gateway.origin.pool import OriginConnection, OriginRequest, Pool
 from greenroom.gateway.request_record import RequestRecord
 from greenroom.gateway.request_span import RequestSpan
@@ -307,6 +309,8 @@ class Exchange(OriginRequest):
             and (obeyed := visitor.gateway.receiver.obey(forward, head.command))
         ):
             return obeyed, b""
+        if head.status in FAILURES and is_document(forward, self.head):
+            return visitor.gateway.receiver.failed_document(forward).report(), forward.pass_cookie
         if (
             forward.renews_early
             and head.caching
@@ -373,10 +377,15 @@ class Exchange(OriginRequest):
             self.cut(reset=self._until_close)  # or HTTP/1.0 would take it for a whole answer
         else:
             visitor.counts.failed += 1
-            if status != 503:
-                visitor.counts.documents.failed(self.forward, self.head)
             self.origin_has_room()
-            self.answer(self.sorry(status))
+            forward, head = self.forward, self.head
+            if status != 503 and forward is not None and is_document(forward, head):
+                visitor.counts.documents.failed(forward, head)
+                visitor.expect(visitor.limits.decision_s)
+                document = visitor.gateway.receiver.failed_document(forward)
+                document.answer(status, head.arrival, self.answer)
+            else:
+                self.answer(self.sorry(status))
 
     # A WebSocket
 
@@ -560,21 +569,13 @@ class Exchange(OriginRequest):
         visitor.request_over(keep, last, unread=unread)
 
     def _record(self, visitor: VisitorStream) -> None:
-        """For the access log and the trace: the request has its answer, or its visitor is gone."""
-        if not self.began:
-            return
-        gateway, arrival = visitor.gateway, self.head.arrival
-        record = RequestRecord(
-            arrival.client, self.status, self.sent, gateway.now() - self.began, arrival,
-            self.verdict, self.span,
-        )  # fmt: skip
-        try:
-            if gateway.on_request is not None:
-                gateway.on_request(record)
-            if gateway.on_span is not None and self.span is not None:
-                gateway.on_span(record)
-        except Exception as error:  # a log that fails must not keep the answer
-            gateway.failed(error)
+        """The request has its answer, or its visitor is gone."""
+        if self.began:
+            gateway, arrival = visitor.gateway, self.head.arrival
+            gateway.record(RequestRecord(
+                arrival.client, self.status, self.sent, gateway.now() - self.began, arrival,
+                self.verdict, self.span,
+            ))  # fmt: skip
 
     def sorry(self, status: int) -> Answer:
         """A page about an origin that fails, which keeps the visitor's place."""

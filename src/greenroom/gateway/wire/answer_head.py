@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
+from greenroom.decision.kept_turn import FAILURES
 from greenroom.gateway.wire.body import chunk
 from greenroom.gateway.wire.head_records import RequestHead
 
@@ -63,7 +64,7 @@ class AnswerHead(msgspec.Struct):
     `digit` is the first one of the status, 5 at most; `length_line` is the Content-Length line for
     the visitor. `plain`: the answer to anything but a HEAD has a body of this length.
     `behind_ticket` follows the ticket's value in the usual head of a plain answer without cookies
-    of its own; else empty. `directs`: it says something to shared caches, or to us.
+    of its own; else empty. `directs`: it says something to shared caches, or to us; or it is a failure.
     """
 
     status: int
@@ -180,7 +181,8 @@ def _read(block: bytes) -> AnswerHead | None:
 
 
 def _classify(head: AnswerHead, code: int) -> None:
-    head.digit, head.directs = min(code // 100, 5), bool(head.caching or head.command)
+    head.digit = min(code // 100, 5)
+    head.directs = bool(head.caching or head.command) or code in FAILURES
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
         head.plain = code >= 200 and code not in NO_BODY

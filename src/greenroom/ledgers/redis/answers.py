@@ -18,7 +18,9 @@ from greenroom.model.line_table import LineTable
 from greenroom.model.room import METHODS, Room
 from greenroom.model.visit import Estimate, Outcome, Standing, arrival_ms_of
 
-ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND, RECLAIM = range(1, 12)
+ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND, RECLAIM, FAIL, REENTER = range(
+    1, 14
+)
 
 QUESTION = Struct("<B12sdQ")
 """Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent`: the new id."""
@@ -41,6 +43,7 @@ _SKETCHES = msgpack.Decoder(WaitTable)
 _SUMMARIES = msgpack.Decoder(tuple[int, RoomSummary] | None)
 _STANDINGS = (Standing.GONE, *Standing)
 _WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
+_GONE_KEPT = Outcome(Standing.GONE, kept_ms=1)
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
@@ -117,7 +120,7 @@ class Reader:
                     outcome = with_others(outcome, elsewhere, int(second), not flags & _CUT_OFF)
                 yield outcome, bool(flags & _BORROWS)
             elif standing == _OVER:
-                yield _GONE, False
+                yield _GONE_KEPT if ahead else _GONE, False
             else:
                 yield (
                     Outcome(
@@ -126,6 +129,7 @@ class Reader:
                         int(second) + shift_ms,
                         0,
                         refresh_ms,
+                        kept_ms=ahead,
                     ),
                     False,
                 )

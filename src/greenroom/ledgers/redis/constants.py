@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from greenroom.admission import estimate, lease, ledger_time, pacing
 from greenroom.admission.ledger import (
     exchange,
+    failures,
     keeping,
     lookahead,
     provisional,
@@ -64,5 +65,16 @@ CONSTANTS: Mapping[str, float] = {
 }
 
 
+FAILURES: Mapping[str, float] = {
+    "GAP_MS": failures.GAP_MS,
+    "KEPT_MS": failures.TURN_KEPT_MS,
+    "STILL_MS": failures.STILL_MS,
+    "WINDOW_MS": failures.WINDOW_MS,
+}
+"""Of functions/failures.lua: fields of its table, because Lua knows no more than 200 locals."""
+
+
 def lua_constants() -> str:
-    return "\n".join(f"local {name} = {value}" for name, value in CONSTANTS.items())
+    fields = ", ".join(f"{name} = {value}" for name, value in FAILURES.items())
+    rows = [f"local {name} = {value}" for name, value in CONSTANTS.items()]
+    return "\n".join([*rows, f"local failures = {{{fields}}}"])

@@ -12,6 +12,7 @@ from greenroom.ledgers.redis.answers import (
     ARRIVE,
     EXPECTED,
     EXTEND,
+    FAIL,
     KEEP,
     LEAVE,
     MOVE,
@@ -20,6 +21,7 @@ from greenroom.ledgers.redis.answers import (
     POLL,
     QUESTION,
     RECLAIM,
+    REENTER,
     VIEW,
     VISIT,
     VISIT_MORE,
@@ -36,7 +38,7 @@ CALL_WORK = 60
 """In units of a microsecond or two: a call stays below 0.2 ms."""
 WORK = {
     ARRIVE: 4, PASS: 8, VIEW: 5, LEAVE: 15, PEEK: 15, POLL: 20, VISIT: 20, KEEP: 8, MOVE: 20, EXTEND: 20,
-    RECLAIM: 20,
+    RECLAIM: 20, FAIL: 10, REENTER: 20,
 }  # fmt: skip
 """As measured (bench/redis_ledger.py)."""
 
@@ -149,6 +151,12 @@ class RedisLedger:
 
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
         self._ask(QUESTION.pack(EXTEND, ticket_id, times, 0), then)
+
+    def fail(self, ticket_id: bytes, then: Then) -> None:
+        self._ask(QUESTION.pack(FAIL, ticket_id, 0, 0), then)
+
+    def reenter(self, ticket_id: bytes, key: int, then: Then) -> None:
+        self._ask(QUESTION.pack(REENTER, ticket_id, key, self._getrandbits(64)), then)
 
     def configure(self, room: Room) -> None:
         """Sent until Redis has taken it; the later settings count."""

@@ -17,6 +17,7 @@ PARTS = (
     "constants",
     "clock",
     "ledger_state",
+    "failures",
     "people",
     "lease",
     "newcomers",

@@ -1,6 +1,7 @@
 -- What can be called, each with the name of the room's ledger as its only key.
 
 local NIL = '\192' -- as msgpack
+local CALLS = {} -- a table, because Lua knows no more than 200 locals
 
 local function heading(left)
   local want = borrows()
@@ -21,7 +22,7 @@ end
 -- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half; behind a move the new id), numbers of the forecast and of the summary known.
 -- Answers `<dddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers, for how many permits
 -- requests that cannot wait may ask), then one answer an operation; and the forecast and the summary, if others are known.
-local function handle(keys, argv)
+function CALLS.handle(keys, argv)
   local room, operations = keys[1], argv[2]
   open_ledger(room, argv[1])
   passes_left = 0
@@ -50,7 +51,7 @@ end
 -- ARGV: settings of a new ledger, numbers of the forecast and of the summary known. The table of the line (admission/queueing/line_table.py): what `handle`
 -- answers first, whether visitors are let in and how many should check in now as `<Bd`, then the key, rank and plain wait of the
 -- last of those and of all candidates as `<ddd`; and the forecast and the summary, if others are known.
-local function line_table(keys, argv)
+function CALLS.line_table(keys, argv)
   open_ledger(keys[1], argv[1])
   sweep_when_due()
   local due = s.open and min(state.waiting, state.permits + max(1, ceil(state.lookahead)) + ceil(state.pace * TABLE_LOOK_S)) or 0
@@ -72,7 +73,7 @@ local function line_table(keys, argv)
 end
 
 -- ARGV: settings. They count from now on; the same ones again change nothing.
-local function configure(keys, argv)
+function CALLS.configure(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
@@ -81,7 +82,7 @@ local function configure(keys, argv)
     s, state.settings = read_settings(given), given
     newcomers.configure()
     if s.claim_ms > 0 then state.watched = 1 end
-    if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC))) end
+    if s.life_ms ~= before.life_ms then free((end_sessions(now - before.life_ms, SWEEP_SYNC, before.life_ms))) end
     if s.sessions_ended_ms > state.told_ended_ms then
       state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
       close(end_every_session())
@@ -97,7 +98,7 @@ end
 
 -- ARGV: settings of a new ledger, the data center's name, permits wanted. Answers a SyncUp without moves, and the moves if there are any.
 -- A fourth one: the last report of this epoch (`farewell` in admission/ledger/exchange.py); false where no fence is known to be in force.
-local function report(keys, argv)
+function CALLS.report(keys, argv)
   local room, want, last = keys[1], tonumber(argv[3]), argv[4] ~= nil
   open_ledger(room, argv[1])
   sweep(SWEEP_SYNC)
@@ -155,7 +156,7 @@ end
 
 -- ARGV: settings of a new ledger, a SyncDown as a map, the forecast ('': none, or none that is new), and of its moves
 -- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end; and the summary, as the forecast. Answers which time it is.
-local function apply(keys, argv)
+function CALLS.apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
   open_ledger(room, argv[1])
   if down.epoch == state.epoch and down.number > state.applied then -- a lower number may be of a lost coordinator: refused
@@ -189,7 +190,7 @@ local function apply(keys, argv)
 end
 
 -- ARGV: settings of a new ledger. Its state and everything the laws of conservation are about, as a map.
-local function inspect(keys, argv)
+function CALLS.inspect(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   trim_minute()
@@ -203,7 +204,7 @@ local function inspect(keys, argv)
 end
 
 -- ARGV: settings of a new ledger. What analytics count, {field, count, ...}, and takes it away: ages of ended sessions, and `abandoned`.
-local function tally(keys, argv)
+function CALLS.tally(keys, argv)
   open_ledger(keys[1], argv[1])
   sweep_when_due()
   local found = call('HGETALL', k.tally)
@@ -213,7 +214,7 @@ local function tally(keys, argv)
 end
 
 -- ARGV: settings of a new ledger, a key, from which other key on ('-inf': all), how many at most. Those in line before it: {id, key, ...}.
-local function before(keys, argv)
+function CALLS.before(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   if argv[3] == '-inf' then sweep(SWEEP_SYNC) end
@@ -223,7 +224,7 @@ local function before(keys, argv)
 end
 
 -- ARGV: settings of a new ledger, then pairs of id and key: from now on they stand by these keys, if they are in line.
-local function rekey(keys, argv)
+function CALLS.rekey(keys, argv)
   local room = keys[1]
   open_ledger(room, argv[1])
   for place = 2, #argv, 2 do
@@ -238,12 +239,12 @@ local function rekey(keys, argv)
   return 'OK'
 end
 
-redis.register_function(LIBRARY .. '_handle', handle)
-redis.register_function(LIBRARY .. '_line_table', line_table)
-redis.register_function(LIBRARY .. '_configure', configure)
-redis.register_function(LIBRARY .. '_report', report)
-redis.register_function(LIBRARY .. '_apply', apply)
-redis.register_function(LIBRARY .. '_inspect', inspect)
-redis.register_function(LIBRARY .. '_tally', tally)
-redis.register_function(LIBRARY .. '_before', before)
-redis.register_function(LIBRARY .. '_rekey', rekey)
+redis.register_function(LIBRARY .. '_handle', CALLS.handle)
+redis.register_function(LIBRARY .. '_line_table', CALLS.line_table)
+redis.register_function(LIBRARY .. '_configure', CALLS.configure)
+redis.register_function(LIBRARY .. '_report', CALLS.report)
+redis.register_function(LIBRARY .. '_apply', CALLS.apply)
+redis.register_function(LIBRARY .. '_inspect', CALLS.inspect)
+redis.register_function(LIBRARY .. '_tally', CALLS.tally)
+redis.register_function(LIBRARY .. '_before', CALLS.before)
+redis.register_function(LIBRARY .. '_rekey', CALLS.rekey)

@@ -85,6 +85,7 @@ local function sweep(limit)
     state.seen_rows = 0
   end
   forget_spent(limit)
+  failures.forget(limit)
   local ghosts = sweep_line(floor(limit / 4), abandon_place)
   trim_minute()
   mark_tempo()
@@ -195,7 +196,9 @@ end
 
 local function gone() return answer(GONE, 0, 0, 0, 0, 0, 0, UNKNOWN) end
 
-local function active(renewed_ms) return answer(ACTIVE, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN) end
+local function active(renewed_ms, kept_ms)
+  return answer(ACTIVE, 0, renewed_ms + s.life_ms, renewed_ms, 0, kept_ms or 0, 0, UNKNOWN)
+end
 
 local function held(flags, attempted_ms, key, refresh_ms, ahead, wait_s)
   if cut_off() then flags = flags + CUT_OFF end
@@ -256,7 +259,7 @@ local function admit(id, source, key, attempted_ms, unshown, unpaced)
   end
   spend(source, unpaced or s.overdraws)
   begin_session(id, unshown)
-  return answer(ADMITTED, 0, now + s.life_ms, now, 0, 0, 0, UNKNOWN)
+  return answer(ADMITTED, 0, now + s.life_ms, now, 0, failures.is_used(id) and 1 or 0, 0, UNKNOWN)
 end
 
 local function newcomer_source()
@@ -321,9 +324,22 @@ OPERATIONS[7] = function(id) -- arrive provisionally
   return answer(ADMITTED, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN)
 end
 
+-- GONE; whether `reenter` has something to give is behind it.
+function failures.over(id, renewed_ms)
+  if state.failure_rows == 0 then return gone() end
+  local kept
+  if renewed_ms then
+    local ends_ms = renewed_ms + s.life_ms
+    kept = failures.keeps(id, ends_ms) and floor(now / 1000) < floor((ends_ms + failures.KEPT_MS) / 1000)
+  else
+    kept = failures.is_kept(id) or (failures.is_used(id) and waiter(id))
+  end
+  return answer(GONE, 0, 0, 0, 0, kept and 1 or 0, 0, UNKNOWN)
+end
+
 local function view(id)
   local renewed_ms, age, unshown = session_of(id)
-  if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
+  if not renewed_ms or now >= renewed_ms + s.life_ms then return failures.over(id, renewed_ms) end
   if unshown then newcomers.see(id, renewed_ms) end
   if now - renewed_ms > s.renewal_age_ms then
     if fenced() then
@@ -347,7 +363,7 @@ end
 OPERATIONS[2] = function(id, key, _, low) -- poll
   local renewed_ms, spent = session_of(id)
   if renewed_ms then return view(id) end
-  if spent then return gone() end
+  if spent then return failures.over(id) end
   local attempted_ms, refresh_ms = waiter(id)
   local first = false
   if floor(now / CELL_MS) ~= state.swept then
@@ -397,6 +413,7 @@ OPERATIONS[5] = function(id) -- leave
   local renewed_ms, age = session_of(id)
   if renewed_ms then
     end_session(id, renewed_ms, age)
+    failures.drop(id)
     free(1)
     dirty = true
     return active(renewed_ms)
@@ -429,6 +446,11 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
     if since_ms then
       call('ZADD', k.extended, since_ms, new)
       call('ZREM', k.extended, old)
+    end
+    local since_s, offset_s, what = failures.of(old)
+    if since_s > 0 then
+      failures.drop(old)
+      failures.write(new, since_s, offset_s, what)
     end
     return active(renewed_ms)
   end
@@ -464,6 +486,41 @@ OPERATIONS[10] = function(id, times)
   renew_session(id, renewed_ms, age, until_ms)
   dirty = true
   return active(until_ms)
+end
+
+OPERATIONS[12] = function(id) -- fail (admission/ledger/failures.py)
+  local found = view(id)
+  local renewed_ms, age = session_of(id)
+  if not renewed_ms or now >= renewed_ms + s.life_ms then return gone() end
+  local still_ms = failures.fail(id)
+  if not still_ms then return found end
+  if still_ms > 0 and not s.renews and not fenced() then
+    local until_ms = min(now, renewed_ms + still_ms)
+    if until_ms > renewed_ms then
+      renew_session(id, renewed_ms, age, until_ms)
+      renewed_ms = until_ms
+    end
+  end
+  return active(renewed_ms, failures.keeps(id, renewed_ms + s.life_ms) and failures.KEPT_MS or 0)
+end
+
+OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledger.py)
+  local renewed_ms, age = session_of(id)
+  if renewed_ms then
+    local ends_ms = renewed_ms + s.life_ms
+    if now < ends_ms then return view(id) end
+    end_session(id, renewed_ms, age)
+    failures.finish(id, ends_ms)
+    free(1)
+    dirty = true
+  end
+  if failures.take(id) then
+    state.inside_rows = state.inside_rows - call('ZREM', k.inside, id) -- one that is over, kept for its id
+    if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
+  elseif not (failures.is_used(id) and waiter(id)) then
+    return gone()
+  end
+  return OPERATIONS[2](id, key, high, low)
 end
 
 OPERATIONS[8] = function(id, gap_ms) -- keep (admission/ledger/keeping.py)

@@ -41,12 +41,13 @@ local FIELDS = {
   'summary',
   'empty_ms', 'unknown_until_ms',
   'watched', 'turns', 'turn_ms', 'passed',
+  'failure_rows',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
-  'extended', 'left', 'turns'}
+  'extended', 'left', 'turns', 'failures'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -132,7 +133,7 @@ local function new_epoch()
     state.waiting = 0
   end
   state.inside_rows, state.spent_rows, state.minute_rows = call('ZCARD', k.inside), call('ZCARD', k.spent), call('LLEN', k.minute)
-  state.seen_rows = call('HLEN', k.seen)
+  state.seen_rows, state.failure_rows = call('HLEN', k.seen), call('ZCARD', k.failures)
   state.inside = call('ZCOUNT', k.inside, (state.ended_to + 1) * 2048, '+inf')
   state.life, state.epoch = this_life(), max(now, state.epoch + 1)
   state.permits, state.freed, state.returned_permits, state.returned_freed, state.over, state.settled = 0, 0, 0, 0, 0, 0

@@ -159,6 +159,7 @@ local function give(id, to)
     call('ZREM', k.inside, id)
     call('ZREM', k.unshown, id)
     forget_seen(id)
+    failures.drop(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
     call('ZADD', k.elsewhere, renewed_ms + 2 * s.life_ms, id) -- a visitor who comes back has not lost it

@@ -100,7 +100,7 @@ local function end_session(id, renewed_ms, age)
 end
 
 -- Ends all sessions renewed up to `border` ms; returns how many. At most `limit` are looked at, then the border moves less far.
-local function end_sessions(border, limit)
+local function end_sessions(border, limit, life_ms)
   if border <= state.ended_to then return 0, false end
   local low = string.format('%.0f', (state.ended_to + 1) * 2048)
   local rows = call('ZRANGEBYSCORE', k.inside, low, string.format('(%.0f', (border + 1) * 2048), 'WITHSCORES', 'LIMIT', 0, limit)
@@ -111,7 +111,10 @@ local function end_sessions(border, limit)
   end
   for place = 2, #rows, 2 do
     local renewed_ms, age = read_session(tonumber(rows[place]))
-    if renewed_ms <= border then count_age(rows[place - 1], renewed_ms, age) end
+    if renewed_ms <= border then
+      count_age(rows[place - 1], renewed_ms, age)
+      if state.failure_rows > 0 then failures.finish(rows[place - 1], renewed_ms + (life_ms or s.life_ms)) end
+    end
   end
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
   if count > 0 then call('ZREMRANGEBYSCORE', k.unshown, '-inf', border) end
@@ -131,8 +134,8 @@ local function end_every_session()
     state.inside_rows = state.inside_rows - 1
     spend_id(rows[place], floor(tonumber(rows[place + 1]) / 2048))
   end
-  call('UNLINK', k.seen, k.unshown)
-  state.inside, state.seen_rows = 0, 0
+  call('UNLINK', k.seen, k.unshown, k.failures)
+  state.inside, state.seen_rows, state.failure_rows = 0, 0, 0
   return count + #rows / 2
 end
 

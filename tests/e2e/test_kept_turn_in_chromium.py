@@ -1,0 +1,119 @@
+"""A real application is killed while visitors are inside, and starts again after their sessions
+would have ended: seen in a real Chromium, in front of a real greenroom.
+"""
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+APPLICATION = """
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Shop(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"<!doctype html><title>Shop</title><h1>Welcome to the shop</h1>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("X-Origin", "shop")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): ...
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Shop).serve_forever()
+"""
+SESSION_S = 61
+PATIENCE_MS = 30_000
+DOCUMENT = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
+
+
+class Shop:
+    """An application in a process of its own."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen([sys.executable, "-c", APPLICATION, str(self.port)])
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)  # it is another process
+        raise AssertionError("the shop does not start")
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    shop = Shop()
+    yield shop
+    shop.kill()
+
+
+def test_a_visitor_whom_the_application_failed_is_in_again_at_once(
+    browser: Browser, greenroom: Any, shop: Shop
+) -> None:
+    running = greenroom.config(
+        f'origin = "http://127.0.0.1:{shop.port}"\n[[rooms]]\nname = "main"\nhost = "*"\n'
+        "total_active_users = 2\nnew_users_per_minute = 60\nsession_duration = 1\n"
+        "confirm_newcomers = false\n"
+    )
+    address = f"http://{running.address[0]}:{running.address[1]}/shop"
+    context = browser.new_context(locale="en-US", timezone_id="Asia/Kolkata")
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("h1")).to_have_text("Welcome to the shop")
+    other, third = running.visitor(), running.visitor()
+    assert not other.get("/", headers=DOCUMENT).waiting
+    assert third.get("/", headers=DOCUMENT).waiting
+
+    shop.kill()
+    failed_s = time.time()
+    assert page.reload().status == 502  # type: ignore[union-attr]
+    notice = page.locator("#notice")
+    expect(notice).to_contain_text("Your turn is safe until")
+    said = re.search(r"(\d\d):(\d\d)", notice.inner_text())
+    assert said is not None
+    until = datetime.fromtimestamp(failed_s + SESSION_S + 900, ZoneInfo("Asia/Kolkata"))
+    wanted = until.hour % 12 * 60 + until.minute
+    assert abs(int(said[1]) % 12 * 60 + int(said[2]) - wanted) <= 1, notice.inner_text()
+    assert other.get("/", headers=DOCUMENT).status == 502
+    page.goto("about:blank")  # a closed laptop
+
+    end_s = time.monotonic() + SESSION_S + 4
+    entered = False
+    while time.monotonic() < end_s:
+        answer = third.get("/", headers=DOCUMENT)
+        entered = entered or answer.status == 502
+        assert running.room()["active_users"] <= 2
+        time.sleep(2)  # the session of a real process ends in real time
+    assert entered, "who waits is let in when a session ends"
+
+    shop.start()
+    page.goto(address)
+    expect(page.locator("h1")).to_have_text("Welcome to the shop")
+    assert running.metric('greenroom_room_requests_total{result="reentered",room="main"}') == 1
+    held = other.get("/", headers=DOCUMENT)
+    assert held.waiting, "the limit is exact"
+    assert running.room()["active_users"] == 2
+    page.goto(f"{address}?greenroom=leave")
+    third.get("/?greenroom=leave", method="POST", headers={"Sec-Fetch-Site": "same-origin"})
+    other.wait_until_in()
+    assert running.metric('greenroom_room_requests_total{result="reentered",room="main"}') == 2
+    context.close()

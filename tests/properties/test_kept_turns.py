@@ -1,0 +1,466 @@
+"""A turn that is kept when the origin fails: given once, within the limits, only to whose session's
+time was over, and never more than its bounds in an hour, whatever is asked and in both ledgers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from admission_world import START_MS, HandClock, small_room, ticket_id
+from hypothesis import given
+from hypothesis import strategies as st
+from redis_twin import Twin
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+
+from greenroom.admission.ledger import failures
+from greenroom.admission.ledger.failures import STILL_MS, TURN_KEPT_MS, WINDOW_MS, Failures
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.records import remember
+from greenroom.ledgers.memory import MemoryLedger
+from greenroom.model.visit import Outcome, Standing, make_key
+
+VISITORS = 4
+ADMITTED, ACTIVE, WAITING, GONE = (
+    Standing.ADMITTED,
+    Standing.ACTIVE,
+    Standing.WAITING,
+    Standing.GONE,
+)
+MINUTE_MS = 60_000
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from((0, 1, 900, 10_000, 10_000, 59_000, 61_000, 400_000, 899_000, 901_000)),
+        st.sampled_from(
+            ("fail", "fail", "reenter", "reenter", "view", "come", "leave", "move", "end all",
+             "restart")
+        ),
+        st.integers(0, VISITORS - 1),
+    ),
+    max_size=60,
+)  # fmt: skip
+
+
+class Pages:
+    """The journal of a room, in memory."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+
+    def append(self, records: bytes) -> None:
+        self.payloads.append(records)
+
+
+class Visitors:
+    """A few visitors of a room, who keep all of their old tickets; and what each was given."""
+
+    def __init__(self, **changes: object) -> None:
+        self.room = small_room(
+            **{"total_active_users": 2, "new_users_per_minute": 3, "session_duration": 5} | changes
+        )
+        self.clock, self.pages = HandClock(START_MS), Pages()
+        self.ledger = MemoryLedger(self.room, self.clock, lambda _: 0, self.pages)
+        self.ids = {number: ticket_id(number) for number in range(VISITORS)}
+        self.keys = {number: make_key(START_MS, number) for number in range(VISITORS)}
+        self.spare = VISITORS
+        self.entered: list[int] = []
+        """When a visitor was admitted."""
+        self.failed: dict[bytes, int] = {}
+        """The newest failure of a living session."""
+        self.ended: dict[bytes, int] = {}
+        """When the session's time is over, as was said last."""
+        self.lost: set[bytes] = set()
+        """Ended before their time."""
+        self.given: dict[bytes, list[int]] = {}
+        """When a kept turn was taken."""
+
+    def do(self, what: str, number: int) -> Outcome:
+        found: list[Outcome] = []
+        one, key, now_ms = self.ids[number], self.keys[number], self.clock.now_ms()
+        ledger, held = self.ledger, one in self.ledger.ledger.line.slots
+        if what == "fail":
+            ledger.fail(one, found.append)
+            if found[0].standing is ACTIVE:
+                self.failed[one] = now_ms
+        elif what == "reenter":
+            ledger.reenter(one, key, found.append)
+            if found[0].standing in (WAITING, ADMITTED) and not held:
+                self._given(one, now_ms)
+        elif what == "view":
+            ledger.view(one, found.append)
+        elif what == "come":
+            ledger.poll(one, key, found.append)
+        elif what == "leave":
+            ledger.leave(one, 0, found.append)
+            if found[0].standing is ACTIVE:
+                self.lost.add(one)
+        elif what == "move":
+            new = ticket_id(self.spare)
+            self.spare += 1
+            ledger.move(one, new, False, found.append)
+            if found[0].standing in (ACTIVE, WAITING):
+                self.lost.add(one)
+                self.ids[number] = new
+                for facts in (self.failed, self.ended, self.given):
+                    if one in facts:
+                        facts[new] = facts[one]  # type: ignore[index]
+        elif what == "end all":
+            self.lost |= set(ledger.ledger.sessions.inside)
+            self.lost |= set(ledger.ledger.failures.rows)
+            self.room = small_room(
+                total_active_users=2, new_users_per_minute=3, session_duration=5,
+                disable_session_renewal=self.room.disable_session_renewal,
+                sessions_ended_ms=now_ms,
+            )  # fmt: skip
+            ledger.configure(self.room)
+        elif what == "restart":
+            self.ledger = MemoryLedger.restore(
+                self.room, self.clock, lambda _: 0, self.pages, remember(self.pages.payloads)
+            )
+        outcome = found[0] if found else Outcome(GONE)
+        if outcome.standing is ADMITTED:
+            self.entered.append(now_ms)
+        if outcome.standing in (ADMITTED, ACTIVE) and outcome.expires_ms:
+            self.ended[self.ids[number]] = outcome.expires_ms
+        return outcome
+
+    def _given(self, one: bytes, now_ms: int) -> None:
+        ended_ms, failed_ms = self.ended[one], self.failed[one]
+        assert one not in self.lost, "the session was ended before its time"
+        assert now_ms >= ended_ms
+        assert ended_ms <= failed_ms + TURN_KEPT_MS + 1_000, "too long after the failure"
+        assert now_ms <= ended_ms + TURN_KEPT_MS + 1_000, "too late"
+        before = self.given.get(one, [])
+        assert not [at_ms for at_ms in before if now_ms - at_ms < WINDOW_MS - 2 * TURN_KEPT_MS], (
+            "twice"
+        )
+        self.given[one] = [*before, now_ms]
+
+    def check(self) -> None:
+        now_ms, ledger = self.clock.now_ms(), self.ledger.ledger
+        assert self.ledger.problems() == []
+        assert len(ledger.sessions.inside) <= 2
+        assert len([at_ms for at_ms in self.entered if now_ms - at_ms < MINUTE_MS]) <= 3
+        assert ledger.memory(now_ms).failures == ledger.failures.rows
+        replayed = remember(self.pages.payloads).failures
+        assert {
+            one: row for one, row in ledger.failures.rows.items() if row & 3 == failures.KEPT
+        } == {
+            one: row
+            for one, row in replayed.items()
+            if row & 3 == failures.KEPT and one in ledger.failures.rows
+        }
+
+
+def lived(steps: list[tuple[int, str, int]], fixed: bool) -> Visitors:
+    visitors = Visitors(disable_session_renewal=fixed)
+    for pause_ms, what, number in steps:
+        visitors.clock.ms += pause_ms
+        visitors.ledger.tick()
+        visitors.do(what, number)
+        visitors.check()
+    return visitors
+
+
+@given(steps=STEPS, fixed=st.booleans())
+def test_a_turn_is_given_once_to_whose_time_was_over_and_within_the_limits(
+    steps: list[tuple[int, str, int]], fixed: bool
+) -> None:
+    lived([(0, "come", 0), (0, "come", 1), *steps], fixed)
+
+
+OUTAGE = [(10_000, "fail", 0)] * 3 + [(400_000, "view", 1)]
+"""The origin fails visitor 0, whose session of five minutes then ends."""
+
+
+def test_a_failed_visitor_is_in_again_before_those_who_wait() -> None:
+    site = Visitors()
+    for number in range(VISITORS):
+        site.do("come", number)
+    site.clock.ms += 10_000
+    assert site.do("fail", 0).kept_ms == TURN_KEPT_MS
+    for _ in range(30):  # the others wait
+        site.clock.ms += 20_000
+        site.ledger.tick()
+        for number in (2, 3):
+            site.do("come", number)
+    assert site.do("view", 0).kept_ms
+    late = [ticket_id(50), ticket_id(51)]
+    for one in late:
+        site.ledger.poll(one, make_key(site.clock.now_ms(), 1), lambda _: None)
+    outcome = site.do("reenter", 0)
+    assert outcome.standing in (ADMITTED, WAITING)
+    if outcome.standing is WAITING:
+        assert outcome.position == 1, "at the head of the line"
+    site.check()
+
+
+def test_the_second_session_keeps_no_turn_within_the_hour() -> None:
+    site = Visitors()
+    site.do("come", 0)
+    given = 0
+    for _ in range(12):  # two hours
+        for _ in range(3):
+            site.clock.ms += 10_000
+            site.do("fail", 0)
+        site.clock.ms += 570_000
+        site.ledger.tick()
+        given += site.do("reenter", 0).standing is ADMITTED
+    assert given == 1, "the ticket of a session whose turn was used is over"
+
+
+@pytest.mark.parametrize("how", ["leave", "move", "end all"])
+def test_who_goes_before_the_time_keeps_no_turn(how: str) -> None:
+    site = Visitors()
+    site.do("come", 0)
+    old, key = site.ids[0], site.keys[0]
+    site.do("fail", 0)
+    site.do(how, 0)
+    site.clock.ms += 2_000
+    if how == "move":
+        site.do("leave", 0)
+    for _ in range(30):
+        site.clock.ms += 61_000
+        site.ledger.tick()
+        found: list[Outcome] = []
+        site.ledger.view(old, found.append)
+        site.ledger.reenter(old, key, found.append)
+        assert found == [Outcome(GONE), Outcome(GONE)]
+
+
+def test_the_clock_stands_still_for_half_an_hour_in_an_hour() -> None:
+    site = Visitors(disable_session_renewal=True)
+    ends_ms = site.do("come", 0).expires_ms
+    began_ms = site.clock.now_ms()
+    while (outcome := site.do("fail", 0)).standing is ACTIVE:
+        site.clock.ms += 10_000
+        ends_ms = outcome.expires_ms
+    lasted_ms = ends_ms - began_ms
+    assert STILL_MS <= lasted_ms - site.room.session_ms <= STILL_MS + 1_000
+
+
+def test_failures_far_apart_do_not_stop_the_clock() -> None:
+    site = Visitors(disable_session_renewal=True)
+    ends_ms = site.do("come", 0).expires_ms
+    site.do("fail", 0)
+    site.clock.ms += 61_000
+    assert site.do("fail", 0).expires_ms == ends_ms
+    site.clock.ms += 59_000
+    assert site.do("fail", 0).expires_ms == ends_ms + 59_000
+
+
+def test_a_lost_answer_costs_nothing() -> None:
+    """The place is taken, and the old ticket comes again."""
+    site = Visitors(total_active_users=1)
+    site.do("come", 0)
+    site.do("fail", 0)
+    site.clock.ms += 310_000
+    site.ledger.tick()
+    assert site.do("come", 1).standing is ADMITTED
+    assert site.do("reenter", 0).standing is WAITING
+    assert site.do("view", 0).kept_ms
+    assert site.do("reenter", 0).position == 1
+    site.clock.ms += 1_000
+    site.do("leave", 1)
+    again = site.do("reenter", 0)
+    assert again.standing is ADMITTED
+    assert again.kept_ms, "a class of its own"
+    assert site.do("view", 0).standing is ACTIVE
+
+
+def test_nothing_is_remembered_longer_than_its_window() -> None:
+    site = Visitors()
+    for number in range(2):
+        site.do("come", number)
+        site.do("fail", number)
+    assert len(site.ledger.ledger.failures.rows) == 2
+    for _ in range(2):
+        site.clock.ms += WINDOW_MS // 2 + 1_000
+        site.ledger.tick()
+    assert not site.ledger.ledger.failures.rows
+
+
+# -- laws that are broken on purpose ---------------------------------------------------------------
+
+
+def broken_take(self: Failures, one: bytes, now_ms: int) -> bool:
+    return self.is_kept(one, now_ms)
+
+
+def broken_end(self: Failures, one: bytes, ended_ms: int) -> list[bytes]:
+    """However long after the failure."""
+    if row := self.rows.get(one, 0):
+        since_s = row >> failures.SINCE_BITS
+        until_s = min(4_000, (ended_ms + TURN_KEPT_MS) // 1000 - since_s)
+        self.rows[one] = failures.row_of(since_s, until_s, failures.KEPT)
+    return []
+
+
+STORIES = [
+    [(0, "come", 0), *OUTAGE, (0, "reenter", 0), (400_000, "view", 0), (0, "reenter", 0)],
+    [
+        (0, "come", 0),
+        (0, "fail", 0),
+        (310_000, "come", 1),
+        (0, "come", 2),
+        (0, "reenter", 0),
+        (0, "leave", 0),
+        (0, "reenter", 0),
+    ],
+    [(0, "come", 0), (0, "fail", 0), *[(200_000, "view", 0)] * 7, (400_000, "reenter", 0)],
+    [(0, "come", 0), (0, "fail", 0), (0, "end all", 0), (400_000, "reenter", 0)],
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [("take", broken_take), ("end", broken_end), ("is_kept", lambda *_: True)]
+)
+def test_a_broken_law_is_found(
+    monkeypatch: pytest.MonkeyPatch, name: str, broken: Callable[..., object]
+) -> None:
+    for story in STORIES:
+        lived(story, False)
+    monkeypatch.setattr(Failures, name, broken)
+    with pytest.raises((AssertionError, KeyError)):
+        for story in STORIES:
+            lived(story, False)
+
+
+def test_admissions_of_a_ticket_are_one_and_its_turns() -> None:
+    """A thousand visitors whom the origin failed re-enter at the room's pace, in their order."""
+    room = small_room(total_active_users=1_000, new_users_per_minute=600, session_duration=1)
+    clock = HandClock(START_MS)
+    ledger = MemoryLedger(room, clock, lambda _: 0)
+    people = [(ticket_id(number), make_key(START_MS, number)) for number in range(1_000)]
+    inside: set[bytes] = set()
+    admissions = Counter[bytes]()
+
+    def came(one: bytes, outcome: Outcome) -> None:
+        if outcome.standing is ADMITTED:
+            inside.add(one)
+            admissions[one] += 1
+
+    while len(inside) < 1_000:
+        for one, key in people:
+            if one not in inside:
+                ledger.poll(one, key, lambda outcome, one=one: came(one, outcome))  # type: ignore[misc]
+            else:
+                ledger.fail(one, lambda _: None)
+        clock.ms += 1_000
+        ledger.tick()
+    for one, _ in people:
+        ledger.fail(one, lambda _: None)
+    clock.ms += 70_000
+    ledger.tick()
+    strangers = [(ticket_id(number), make_key(clock.now_ms(), 1)) for number in range(2_000, 2_300)]
+    order: list[bytes] = []
+    for _ in range(180):
+        for one, key in strangers:
+            ledger.poll(one, key, lambda _: None)
+        for number, (one, key) in enumerate(people):
+            if one not in order:
+                found: list[Outcome] = []
+                ledger.reenter(one, key, found.append)
+                came(one, found[0])
+                if found[0].standing is ADMITTED:
+                    order.append(one)
+                assert found[0].standing is not GONE, number
+        assert len(ledger.ledger.sessions.inside) <= 1_000
+        assert len(ledger.ledger.lease.window) <= 600
+        clock.ms += 1_000
+        ledger.tick()
+    places = {one: place for place, (one, _) in enumerate(people)}
+    assert len(order) == 1_000
+    assert max(abs(places[one] - at) for at, one in enumerate(order)) <= 20
+    assert set(admissions.values()) == {2}
+
+
+# -- Redis -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.client().function_load(TRIAL_LIBRARY.source)
+    yield server
+    server.kill()
+
+
+def outages(server: RedisServer, fixed: bool) -> list[str]:
+    """Visitors whom the origin fails, who come again, leave, move and are sent out."""
+    room = small_room(
+        total_active_users=2, new_users_per_minute=6, session_duration=1,
+        disable_session_renewal=fixed,
+    )  # fmt: skip
+    twin = Twin(server.client(), room, 1)
+    twin.sync()
+    people = {number: ticket_id(number) for number in range(4)}
+    keys = {number: make_key(START_MS, number) for number in people}
+    spare = 10
+    for step in range(240):
+        number = step % 4
+        one, key = people[number], keys[number]
+        twin.advance((300, 1_000, 9_000, 30_000)[step // 4 % 4] if step % 60 else 880_000)
+        twin.poll(one, key)
+        twin.fail(one)
+        if step % 11 < 3:
+            twin.advance(62_000)
+        found = twin.view(one)
+        if found.standing is GONE and (found.kept_ms or step % 5 == 0):
+            twin.reenter(one, key)
+            twin.reenter(one, key)
+        if step % 17 == 16:
+            twin.leave(one)
+            twin.reenter(one, key)
+        if step % 13 == 12 and twin.move(one, ticket_id(spare), False) is not GONE:
+            twin.reenter(one, key)
+            people[number], spare = ticket_id(spare), spare + 1
+        if step % 23 == 22:
+            people[number], keys[number] = ticket_id(spare), make_key(twin.now_ms, number)
+            spare += 1
+        if step % 97 == 96:
+            twin.end_all_sessions(0)
+        if step % 71 == 70:
+            twin.configure(session_duration=1 + step // 71 % 2)
+        twin.sync()
+        twin.compare()
+        if twin.found:
+            return twin.found
+    twin.arrive(ticket_id(1_000))
+    for _ in range(42):  # longer than the clock stands still
+        twin.advance(50_000)
+        twin.fail(ticket_id(1_000))
+    return twin.found
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_redis_keeps_the_same_turns(server: RedisServer, fixed: bool) -> None:
+    assert outages(server, fixed) == []
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ("failures.write(id, since_s, floor(now / 1000) - since_s, TURN_USED)", ""),
+        ("what == TURN_KEPT and floor(now / 1000) < since_s + offset_s", "what == TURN_KEPT"),
+        ("or passed_s > failures.STILL_MS / 1000 then return nil", "then return nil"),
+        ("call('UNLINK', k.seen, k.unshown, k.failures)", "call('UNLINK', k.seen, k.unshown)"),
+        ("    failures.drop(id)\n    free(1)", "    free(1)"),
+        ("failures.write(new, since_s, offset_s, what)", ""),
+        ("state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end\n  elseif not", "false then end\n  elseif not"),
+    ],
+)  # fmt: skip
+def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:
+    client = server.client()
+    client.function_load(broken_library(whole, broken), replace=True)
+    try:
+        assert outages(server, False) or outages(server, True)
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
+
+
+def test_a_ledger_is_what_it_was_without_failures() -> None:
+    """Nothing of it is kept, looked at or written down."""
+    ledger = Ledger(small_room(), "here", 1, START_MS)
+    assert not ledger.failures.rows
+    ledger.arrive(ticket_id(1), START_MS, 0)
+    assert ledger.view(ticket_id(1), START_MS + 10**7) is ledger.view(ticket_id(2), START_MS)

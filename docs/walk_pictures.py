@@ -7,8 +7,11 @@ is the shortened walk.
 """
 
 import re
+import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from dashboard_browser import DashboardBrowser, chromium, violations
 from dashboard_pictures import PICTURES, Camera, running

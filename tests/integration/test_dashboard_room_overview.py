@@ -7,7 +7,9 @@ import re
 from config_material import HOUR_MS, event, room
 from dashboard_rig import DashboardRig
 
+from greenroom.configuration import rooms
 from greenroom.configuration.state import RoomState
+from greenroom.dashboard.pages.rooms import FORM
 from greenroom.decision.room_view import CenterView, Figures
 
 FOLDED = re.compile(
@@ -84,3 +86,31 @@ def test_what_is_ready_for_the_next_event_is_listed_with_links_and_renews(
     assert 'href="/notifications"' in text
     assert "nobody is notified about this room" in text
     assert "Ready for" not in dashboard.person("viewer").get(at).text
+
+
+def test_a_new_room_is_named_after_its_display_name(dashboard: DashboardRig) -> None:
+    operator = dashboard.person("operator")
+    defaults = {
+        one.name: str(one.default).lower() if isinstance(one.default, bool) else one.default
+        for one in rooms.ROOM.fields
+        if one.name in FORM and isinstance(one.default, (str, int)) and one.default is not False
+    }
+    form = defaults | {
+        "site_name": "Früher Verkauf: 40 %",
+        "name": "",
+        "host": "https://early.z1.example/sale",
+        "total_active_users": "500",
+        "new_users_per_minute": "500",
+    }
+    new = "/zones/z1/rooms/new"
+    review = operator.post(new, **form).text
+    assert "Review fruher-verkauf-40" in review
+    assert re.search(r"Display name</th><td[^>]*>Früher Verkauf: 40 %", review)
+    where = operator.post(new, **form, step="save").headers["location"].partition("?")[0]
+    made = dashboard.store.read().rooms[where.rpartition("/")[2]].record
+    assert (made.name, made.branding.site_name) == ("fruher-verkauf-40", "Früher Verkauf: 40 %")
+    assert 'class="room-title muted">Früher Verkauf: 40 %' in operator.get(where).text
+    assert "Früher Verkauf: 40 %" in operator.get("/rooms").text
+    refused = operator.post(new, **form | {"site_name": "x" * 61})
+    assert refused.status_code == 400
+    assert re.search(r'id="f-site_name"[^>]*aria-invalid', refused.text)

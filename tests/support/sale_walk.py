@@ -113,12 +113,15 @@ class SaleWalk:
         raise AssertionError(f"{target} on {self._page.url} cannot be reached with Tab")
 
     def _press(self, role: Literal["link", "button"], name: str, within: str = "body") -> None:
+        """Returns on the next page."""
         target = self._page.locator(within).get_by_role(role, name=name, exact=True).first
-        if not self._keyboard:
-            target.click()
-            return
-        self._reach(target)
-        self._page.keyboard.press("Enter")
+        if self._keyboard:
+            self._reach(target)
+        with self._page.expect_navigation(wait_until="load"):
+            if self._keyboard:
+                self._page.keyboard.press("Enter")
+            else:
+                target.click()
 
     def _type(self, label: str, text: str) -> None:
         target = self._page.get_by_label(label, exact=True)
@@ -225,7 +228,7 @@ class SaleWalk:
         if self._keyboard:
             self._page.keyboard.press(key)
         else:
-            self._press("link", link, within=".live-bar")
+            self._page.locator(".live-bar").get_by_role("link", name=link, exact=True).click()
         panel = self._page.locator("#live-panel")
         expect(panel).to_be_visible()
         if look:

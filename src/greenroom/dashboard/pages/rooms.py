@@ -24,6 +24,7 @@ from greenroom.model.zone import Zone
 from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import (
+    Difference,
     Faults,
     FieldView,
     differences,
@@ -34,6 +35,7 @@ from greenroom.web.pages.forms import (
     places,
     schema_field,
     several,
+    slug_of,
     unchanged_since,
 )
 from greenroom.web.pages.rendering import Viewer, grouped
@@ -344,7 +346,25 @@ def _document(page: PageRequest) -> Json:
         document["host"] = host
     if path.rstrip("/") and document.get("path") in ("", "/", None):
         document["path"] = path
+    if shown := page.field("site_name").strip():
+        document[EXTENSION]["branding"] = {"site_name": shown}
+        document["name"] = document.get("name") or slug_of(shown)
     return document
+
+
+def _display_name(page: PageRequest, faults: Faults) -> FieldView:
+    """Of a new room; later it is a field of its waiting page."""
+    return FieldView(
+        name="site_name",
+        label="Display name",
+        kind="text",
+        value=page.field("site_name"),
+        help="Visitors see it. Without a name below, the room is named after it.",
+        placeholder="Autumn sale",
+        problems=tuple(
+            text.partition("site_name: ")[2] or text for text in faults.take("branding")
+        ),
+    )
 
 
 def _route(text: str) -> Json:
@@ -363,6 +383,8 @@ def _form(
         (step, title, [_field(name, values, faults) for name in form_fields(Room, step)])
         for step, title in STEPS
     ]
+    if entry is None:
+        steps[0][2].insert(0, _display_name(page, faults))
     return page.render(
         "room_form.html",
         status,
@@ -403,7 +425,7 @@ def _review(
         "room_review.html",
         zone=page.zone,
         entry=entry,
-        compared=differences(LABELS, worded(before) if before else None, worded(after)),
+        compared=_compared(before, after),
         kept=[label for _, label in _settings_by_change(after)["kept"]],
         said=sentences(after),
         said_before=sentences(before) if before else [],
@@ -411,6 +433,12 @@ def _review(
         sent=sent,
         name=after["name"],
     )
+
+
+def _compared(before: Json | None, after: Json) -> list[Difference]:
+    shown = after["branding"]["site_name"]
+    named = [Difference("Display name", None, shown)] if shown and before is None else []
+    return named + differences(LABELS, worded(before) if before else None, worded(after))
 
 
 PAGES = (

@@ -1,6 +1,7 @@
 """Forms from the model's metadata."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -52,6 +53,11 @@ _FOR_PEOPLE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
+
+
+def slug_of(text: str) -> str:
+    """A name for the API from one for people; empty: it has no letter or digit of ASCII."""
+    return _slug(unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()).lower()
 
 
 def _listed(ports: str) -> str:

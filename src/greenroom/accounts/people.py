@@ -21,6 +21,7 @@ from greenroom.web.refusals import (
     Refused,
     not_found,
     refuse_if,
+    too_many,
 )
 
 # Password rules and argon2id hashes: 50 ms and 64 MB each on purpose, a few at once.
@@ -82,8 +83,7 @@ def add(
             faults.append(
                 ApiFault(Code.TAKEN, f"name: there is an account {name} already", "/name")
             )
-        if len(known.accounts) >= ACCOUNTS_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {ACCOUNTS_MAX} accounts already"))
+        faults += too_many(known.accounts, ACCOUNTS_MAX, "accounts")
         values: Json = {
             "id": at.new_id(),
             "name": name,

@@ -8,7 +8,7 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.web.authenticator import make_token
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
-from greenroom.web.refusals import ApiFault, Code, Refused
+from greenroom.web.refusals import ApiFault, Code, Refused, too_many
 
 TOKENS_MAX = 1_000
 """Requests are compared with all of them, so that times reveal nothing about a guess."""
@@ -33,8 +33,7 @@ def create(
         ]
         if any(token.name == name for token in known.tokens.records()):
             faults.append(ApiFault(Code.TAKEN, f"there is a token {name} already"))
-        if len(known.tokens) >= TOKENS_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {TOKENS_MAX} tokens already"))
+        faults += too_many(known.tokens, TOKENS_MAX, "tokens")
         if faults:
             raise Refused(*faults)
         ids = list(dict.fromkeys(found for zone in zones for found in _zone_ids(known, zone)))

@@ -37,6 +37,7 @@ from greenroom.web.refusals import (
     Refused,
     not_found,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import moment as written
 
@@ -152,8 +153,8 @@ def read_webhook(
     if url is not None and not kept and not any(fault.pointer == "/url" for fault in faults):
         problem = view.url_problem(url)
         faults += [ApiFault(Code.INVALID, f"url: {problem}", "/url")] if problem else []
-    if old is None and len(known.webhooks) >= WEBHOOKS_MAX:
-        faults.append(ApiFault(Code.TOO_MANY, f"there are {WEBHOOKS_MAX} webhooks already"))
+    if old is None:
+        faults += too_many(known.webhooks, WEBHOOKS_MAX, "webhooks")
     refuse_if(faults)
     if old is not None and kept:
         where, shown_as, otherwise = old.url, old.shown_url, CHANNELS[old.channel]
@@ -252,10 +253,7 @@ def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
         if "routing_key" not in values:
             reason = "routing_key: is required: the integration key of an Events API v2 integration"
             faults.append(ApiFault(Code.REQUIRED, reason, "/routing_key"))
-        if len(known.pagerduty_services) >= SERVICES_MAX:
-            faults.append(
-                ApiFault(Code.TOO_MANY, f"there are {SERVICES_MAX} PagerDuty services already")
-            )
+        faults += too_many(known.pagerduty_services, SERVICES_MAX, "PagerDuty services")
         refuse_if(faults)
         record = PagerdutyService(id=at.new_id(), **values)
         return PlannedChange([Put(record)], lambda _after: {"id": record.id})

@@ -40,6 +40,7 @@ from greenroom.web.refusals import (
     Code,
     Refused,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import moment as written
 
@@ -207,8 +208,7 @@ def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
 def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = _read(document)
-        if len(known.alert_policies) >= POLICIES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {POLICIES_MAX} policies already"))
+        faults += too_many(known.alert_policies, POLICIES_MAX, "policies")
         refuse_if(faults)
         return _put(AlertPolicy(id=at.new_id(), **values))
 

@@ -29,6 +29,7 @@ from greenroom.web.refusals import (
     Refused,
     faults_of,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import plain_moment
 
@@ -104,8 +105,7 @@ def create(document: Any) -> ConfigChange:
         values, faults = read_as(LIST, document, list_field_problems)
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
             faults += faults_of([taken("name", "list", values["name"])], Code.TAKEN)
-        if len(known.lists) >= LISTS_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {LISTS_MAX} lists already"))
+        faults += too_many(known.lists, LISTS_MAX, "lists")
         refuse_if(faults)
         return _put(RuleList(id=at.new_id(), **values))
 

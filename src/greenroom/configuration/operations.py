@@ -102,14 +102,14 @@ def begin_as_sent(
         if kind not in OPERATIONS:
             raise not_found("kind of operation", kind)
         values, faults = read_as(ROOM_OPERATION, document)
-        refuse_if(faults)
         most_visitors = LIMIT_MAX if kind == TAKE_OVER else ADMIT_MOST
         for name, most in (("minutes", HOLD_MINUTES_MOST), ("count", most_visitors)):
             if values.get(name) is not None:
-                _number(name, values[name], most)
+                faults += _number_faults(name, values[name], most)
         text = values.get("message", "")
         if not isinstance(text, str):
-            raise Refused(ApiFault(Code.INVALID, "message: must be text", "/message"))
+            faults.append(ApiFault(Code.INVALID, "message: must be text", "/message"))
+        refuse_if(faults)
         begun = begin(
             zone_id,
             room_id,
@@ -223,11 +223,14 @@ def _take_over(
 
 
 def _number(name: str, value: Any, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise Refused(
-            ApiFault(Code.INVALID, f"{name}: must be a number from 1 to {most}", f"/{name}")
-        )
-    return value
+    refuse_if(_number_faults(name, value, most))
+    return int(value)
+
+
+def _number_faults(name: str, value: Any, most: int) -> list[ApiFault]:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return []
+    return [ApiFault(Code.INVALID, f"{name}: must be a number from 1 to {most}", f"/{name}")]
 
 
 def _refuse_second_admission(known: Configuration, room_id: str, now_ms: int) -> None:

@@ -47,10 +47,10 @@ from greenroom.web.config_service import (
 from greenroom.web.refusals import (
     ApiFault,
     Code,
-    Refused,
     faults_of,
     pointed,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import moment as written
 from greenroom.web.time_format import written_time
@@ -153,8 +153,6 @@ def create(
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        if len(known.rooms) >= ROOMS_MAX:
-            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ROOMS_MAX} waiting rooms already"))
         zone = zone_of(known, zone_id)
         refuse_read_only(zone, "zone")
         return _put(known, zone, at.new_id(), document, at, sees, claims or RoomClaims.of(known))
@@ -205,6 +203,8 @@ def _put(
     values, faults = read_as(
         ROOM, document, lambda values: room_problems(values) + unreachable(values)
     )
+    if room_id not in known.rooms:
+        faults += too_many(known.rooms, ROOMS_MAX, "waiting rooms")
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
     faults += (
         _page_faults(values, wrong)

@@ -29,6 +29,7 @@ from greenroom.web.refusals import (
     faults_of,
     not_found,
     refuse_if,
+    too_many,
     within,
 )
 from greenroom.web.time_format import moment as written
@@ -79,10 +80,7 @@ def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
         values, faults = _read(document, memberships(known))
-        if len(rules) >= RULES_MAX:
-            faults.append(
-                ApiFault(Code.TOO_MANY, f"there are {RULES_MAX} rules in this room already")
-            )
+        faults += too_many(rules, RULES_MAX, "rules in this room")
         refuse_if(faults)
         return _put(room_id, (*rules, _made(values, at)))
 

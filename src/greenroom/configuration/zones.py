@@ -39,9 +39,9 @@ from greenroom.web.config_service import (
 from greenroom.web.refusals import (
     ApiFault,
     Code,
-    Refused,
     faults_of,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import moment as written
 
@@ -226,10 +226,10 @@ def show(entry: Entry[Zone]) -> Json:
 
 def create(document: Any, origin_problems: OriginProblems) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        zone = _checked(known, document, origin_problems, at.new_id())
-        if len(known.zones) >= ZONES_MAX:
-            raise Refused(ApiFault(Code.TOO_MANY, f"there are {ZONES_MAX} zones already"))
-        return _put(zone)
+        zone_id = at.new_id()
+        values, faults = _read(known, document, origin_problems, zone_id)
+        refuse_if(faults + too_many(known.zones, ZONES_MAX, "zones"))
+        return _put(Zone(id=zone_id, **values))
 
     return plan
 
@@ -238,11 +238,14 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = zone_of(known, zone_id)
         refuse_read_only(entry, "zone")
-        zone = _checked(known, overlaid(show(entry), document), origin_problems, zone_id)
-        if zone.name != entry.record.name:
-            raise Refused(
-                ApiFault(Code.INVALID, "name: cannot be changed; create a new zone", "/name")
-            )
+        wanted = overlaid(show(entry), document)
+        values, faults = _read(known, wanted, origin_problems, zone_id)
+        said = {fault.pointer for fault in faults}
+        if "/name" not in said and values["name"] != entry.record.name:
+            reason = "name: cannot be changed; create a new zone"
+            faults.append(ApiFault(Code.INVALID, reason, "/name"))
+        refuse_if(faults)
+        zone = Zone(id=zone_id, **values)
         if zone.case_insensitive_paths and not entry.record.case_insensitive_paths:
             refuse_if(_case_faults(known, zone))
         return _put(
@@ -284,9 +287,9 @@ def _put(zone: Zone) -> PlannedChange:
     return PlannedChange([Put(zone)], lambda after: show(after.zones[zone.id]))
 
 
-def _checked(
+def _read(
     known: Configuration, document: Any, origin_problems: OriginProblems, zone_id: str
-) -> Zone:
+) -> tuple[Json, list[ApiFault]]:
     values, faults = read_as(ZONE, document, zone_problems)
     kind = values.pop("type", "full")
     for ignored in ("account", "jump_start", "vanity_name_servers"):
@@ -314,8 +317,7 @@ def _checked(
         )
     if any(entry.record.name == name and entry.id != zone_id for entry in known.zones.values()):
         faults += faults_of([taken("name", "zone", name)], Code.TAKEN)
-    refuse_if(faults)
-    return Zone(id=zone_id, **values)
+    return values, faults
 
 
 def is_wide(networks: Iterable[str]) -> bool:

@@ -1,6 +1,6 @@
 """Health checks of a zone: validation, changes, and how the API shows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -50,10 +50,9 @@ from greenroom.web.config_service import (
 )
 from greenroom.web.refusals import (
     ApiFault,
-    Code,
-    Refused,
     not_found,
     refuse_if,
+    too_many,
 )
 from greenroom.web.time_format import moment as written
 
@@ -233,9 +232,8 @@ def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
 def create(zone_id: str, document: Any, view: HealthStates | None = None) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
-        if len(known.health_checks) >= CHECKS_MAX:
-            raise Refused(ApiFault(Code.TOO_MANY, f"there are {CHECKS_MAX} health checks already"))
-        return _put(zone_id, at.new_id(), document, view)
+        full = too_many(known.health_checks, CHECKS_MAX, "health checks")
+        return _put(zone_id, at.new_id(), document, view, full)
 
     return plan
 
@@ -299,17 +297,23 @@ def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
     return merged
 
 
-def checked(document: Any) -> Json:
-    """Raises Refused with every fault."""
+def checked(document: Any, more: Iterable[ApiFault] = ()) -> Json:
+    """Raises Refused with every fault, and `more`."""
     values, faults = read_as(
         HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
     )
-    refuse_if(faults)
+    refuse_if([*faults, *more])
     return effective(values)
 
 
-def _put(zone_id: str, check_id: str, document: Any, view: HealthStates | None) -> PlannedChange:
-    check = HealthCheck(id=check_id, **checked(document))
+def _put(
+    zone_id: str,
+    check_id: str,
+    document: Any,
+    view: HealthStates | None,
+    more: Iterable[ApiFault] = (),
+) -> PlannedChange:
+    check = HealthCheck(id=check_id, **checked(document, more))
     return PlannedChange(
         [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates())
     )

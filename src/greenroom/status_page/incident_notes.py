@@ -26,7 +26,7 @@ from greenroom.web.config_service import (
 )
 from greenroom.web.dependencies import Document, Paged
 from greenroom.web.openapi import told
-from greenroom.web.refusals import ApiFault, Code, refuse_if
+from greenroom.web.refusals import ApiFault, refuse_if, too_many
 from greenroom.web.routing import Depends, Router
 from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
@@ -89,8 +89,7 @@ def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
 def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = _read(document)
-        if len(known.incident_notes) >= NOTES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {NOTES_MAX} notes already"))
+        faults += too_many(known.incident_notes, NOTES_MAX, "notes")
         refuse_if(faults)
         return _put(IncidentNote(id=at.new_id(), **{"at_ms": at.now_ms, **values}))
 

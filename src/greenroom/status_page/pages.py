@@ -21,7 +21,7 @@ from greenroom.web.config_service import (
     entry_of,
     refuse_read_only,
 )
-from greenroom.web.refusals import ApiFault, Code, faults_of, refuse_if
+from greenroom.web.refusals import ApiFault, Code, faults_of, refuse_if, too_many
 
 PAGE = ApiSchema.of(
     StatusPage,
@@ -50,8 +50,7 @@ def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         values, faults = read_as(PAGE, document, page_problems)
         faults += _taken(known, "", values)
-        if len(known.status_pages) >= PAGES_MAX:
-            faults.append(ApiFault(Code.TOO_MANY, f"there are {PAGES_MAX} status pages already"))
+        faults += too_many(known.status_pages, PAGES_MAX, "status pages")
         refuse_if(faults)
         return _put(StatusPage(id=at.new_id(), **values))
 

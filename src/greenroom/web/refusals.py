@@ -1,7 +1,7 @@
 """Refusals of the API: the table of codes, and the error that carries all faults."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -136,6 +136,13 @@ def refuse_if(faults: Iterable[ApiFault]) -> None:
     found = list(faults)
     if found:
         raise Refused(*found)
+
+
+def too_many(there: Sized, most: int, what: str) -> list[ApiFault]:
+    """For one more; `what` is in the plural."""
+    if len(there) < most:
+        return []
+    return [ApiFault(Code.TOO_MANY, f"there are {most} {what} already")]
 
 
 def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[ApiFault]:

@@ -25,7 +25,7 @@ MANY = 12
 """More choices than this make a line unreadable; they are listed at the end."""
 PATTERN_MAX = 60
 """Longer patterns are left to the description, and to `openapi.json`."""
-SHARED = 3
+SHARED = 2
 """A row in as many tables of a page is written once, above them."""
 
 
@@ -79,7 +79,7 @@ def api() -> str:
         " How to use it: [Use the API](../howto/use-the-api.md). The meaning of\nerrors: [Errors"
         " of the API](api-errors.md).\n\n`GET` needs a"
         " [token](commands.md#greenroom-token-create) with the scope `read`, other calls `edit`,"
-        " which includes `read`;\nother scopes are in bold. In parentheses: body → result."
+        " which includes `read`;\nother scopes are in bold. Then: body → result, or the one type that is both."
         "\nFields with a default take `null`, which unsets them; without one they are empty, 0 or false. A field"
         " without a type is a string. Values that Cloudflare writes in upper case are accepted in both.\n"
     ]
@@ -112,6 +112,13 @@ def api() -> str:
     return "".join(parts)
 
 
+PLAIN = re.compile(
+    r"(?:Get|List|Create|Replace|Update fields of|Change some fields of|Change|Update|Delete|Add)"
+    r" (?:a|an|the|all|one)?\s?(?:\w+ ?){1,3}(?: of a (?:zone|waiting room|list))?"
+)
+"""What method, address and type say already."""
+
+
 def call(address: str, operation: dict[str, Any]) -> str:
     """One call with what it takes and returns."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -119,11 +126,15 @@ def call(address: str, operation: dict[str, Any]) -> str:
     takes = named(content.get("schema", {}))
     gives = named(answer["properties"].get("result", {}))
     flow = f"{takes} → {gives}" if takes and gives else (takes and f"{takes} →") or gives
+    if takes == gives:
+        flow = gives
     scope = operation["x-greenroom-scope"]
     usual = "read" if address.startswith("GET") else "edit"
     marked = "" if scope == usual else f"**{scope}**"
     inner = ", ".join(part for part in (flow, marked) if part)
-    return f"- `{address}`: {operation['summary']}" + (f" ({inner})" if inner else "") + "\n"
+    says = "" if flow and PLAIN.fullmatch(operation["summary"]) else operation["summary"]
+    rest = f"{says} ({inner})" if says and inner else says or inner
+    return f"- `{address}`: {rest}\n"
 
 
 class FieldRow(NamedTuple):

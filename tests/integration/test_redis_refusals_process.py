@@ -55,7 +55,7 @@ def test_visitors_are_held_and_the_log_names_the_redis_and_the_cause(
     ).wait_until_ready()
     running.visitor().wait_until_in()
     refuse(server.client())
-    event = f"redis_failed [greenroom.runtime.redis_failures] cause='{cause}"
+    event = f"redis_failed [greenroom.runtime.shared_ledger_store] cause='{cause}"
 
     def told() -> bool:
         held = running.visitor().get()

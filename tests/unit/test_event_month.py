@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.configuration.dashboard.event_month import ENTRIES_MAX, MonthEvent, event_month
+from greenroom.configuration.dashboard.events import ENTRIES_MAX, MonthEvent, event_month
 
 HOUR_MS = 3_600_000
 

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 
-from greenroom.health.timetable import SOON_MAX, Timetable
+from greenroom.health.runner import SOON_MAX, Timetable
 from greenroom.model.health_check import HealthCheck
 
 START_MS = 1_700_000_000_000

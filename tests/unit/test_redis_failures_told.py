@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.redis.wire import Unreachable
-from greenroom.runtime.redis_failures import AGAIN_S, OTHER, RedisFailures
+from greenroom.runtime.shared_ledger_store import AGAIN_S, OTHER, RedisFailures
 
 REFUSALS = [
     (OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), "out of memory"),

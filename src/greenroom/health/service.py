@@ -8,20 +8,20 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from greenroom.errors import AgentRefused, StorageFailed
-from greenroom.health.agent_sessions import AgentSessions
+from greenroom.errors import AgentNameTaken, AgentRefused, StorageFailed
 from greenroom.health.alerts import AlertSink, Placed
 from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
+from greenroom.health.outcome import Pending
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
 from greenroom.health.rules.memory import HealthHistory, HealthMemory, HealthStore
 from greenroom.health.rules.roster import LOCAL, Agent
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
-from greenroom.health.writer import HealthWriter
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import (
     AgentOrders,
@@ -31,6 +31,98 @@ from greenroom.model.probe import (
     Report,
 )
 from greenroom.notifier import Wake
+
+WRITE_S = 1.0
+
+
+class HealthWriter:
+    """Writes the monitor's data every WRITE_S, and at once for an alert. An alert is written with
+    its condition, then handed on, then crossed out; after a crash it is handed on again.
+    """
+
+    def __init__(
+        self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._now_ms = now_ms
+        self._wake = Wake()
+        self._report_failure = ""
+        self._alerts_waiting = True
+        self.pending = Pending(self._wake.set)
+
+    async def run(self) -> None:
+        """Until cancelled, then writes what is left."""
+        try:
+            while True:
+                await self.write()
+                await self._wake.rest(WRITE_S)
+        finally:
+            await asyncio.shield(self.write())
+
+    async def write(self) -> None:
+        """Never raises: what cannot be written waits."""
+        batch = self.pending.take()
+        try:
+            if batch and self._sink is None:
+                batch = msgspec.structs.replace(batch, alerts=())
+            if batch:
+                self._alerts_waiting = self._alerts_waiting or bool(batch.alerts)
+                await asyncio.to_thread(self._store.save, batch, self._now_ms())
+                batch = None
+            if self._sink and self._alerts_waiting:
+                self._alerts_waiting = await asyncio.to_thread(self._hand_on, self._sink)
+        except StorageFailed as error:
+            if batch:
+                self.pending.give_back(batch)
+            if str(error) != self._report_failure:
+                log.error("health_store_write_failed", reason=str(error))
+            self._report_failure = str(error)
+        else:
+            if self._report_failure:
+                log.info("health_store_write_recovered")
+            self._report_failure = ""
+
+    def _hand_on(self, sink: AlertSink) -> bool:
+        waiting = self._store.alerts()
+        if waiting:
+            sink.put([alert for _, alert in waiting])
+            self._store.handed_on([number for number, _ in waiting])
+        return bool(waiting)
+
+
+TAKEN_MS = 12_000
+
+
+class _Session(NamedTuple):
+    id: str
+    number: int
+    heard_ms: int
+
+
+class AgentSessions:
+    """Recognizes duplicate batches, and two programs that use one agent name."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Session] = {}
+
+    def again(self, name: str, session: str, number: int, now_ms: int) -> bool:
+        """Raises AgentNameTaken while another agent uses the name."""
+        known = self._known.get(name)
+        if known and known.id != session and now_ms - known.heard_ms < TAKEN_MS:
+            raise AgentNameTaken(
+                f"another agent reports as {name!r}; give each its own name, or wait"
+                f" {TAKEN_MS // 1000} s after a crash"
+            )
+        repeated = known is not None and known.id == session and number <= known.number
+        self._known[name] = _Session(
+            session, max(number, known.number) if known and repeated else number, now_ms
+        )
+        return repeated
+
+    def forget(self, name: str) -> None:
+        self._known.pop(name, None)
+
 
 TERM_MS = 15_000
 RENEW_S = 5.0

@@ -20,7 +20,6 @@ from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.visitor.long_poll import LongPoll, hold
 from greenroom.gateway.visitor.request_body import CollectedBody, RequestBody
 from greenroom.gateway.visitor.stream import ORIGIN, VisitorStream
-from greenroom.gateway.visitor.tunnel import Tunnel
 from greenroom.gateway.wire.answer_head import (
     TICKET,
     AnswerHead,
@@ -31,7 +30,7 @@ from greenroom.gateway.wire.answer_head import (
 from greenroom.gateway.wire.body import LAST_CHUNK, BadBody, chunk
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.own_answers import answer_bytes, refusal
-from greenroom.gateway.wire.websocket import valid_key
+from greenroom.gateway.wire.websocket import Tunnel, valid_key
 from greenroom.model.answer import Answer
 from greenroom.request.admissible import is_part
 from greenroom.request.form_replay import FORM_BYTES_MAX, may_keep_form

@@ -7,6 +7,7 @@ tunnel while the origin goes on reading requests, and send it requests that bypa
 import base64
 import hashlib
 import re
+import secrets
 import struct
 
 from greenroom.gateway.wire.answer_head import AnswerHead
@@ -110,3 +111,25 @@ def verified(head: AnswerHead, key: bytes) -> bool:
         and not head.chunked
         and not head.content_length
     )
+
+
+class Tunnel:
+    """Bytes carried both ways as they come, counted by frames, so that both sides can be told a
+    proper goodbye; `of_visitor` are the visitor's bytes, `of_origin` the origin's.
+    """
+
+    __slots__ = ("of_origin", "of_visitor")
+
+    def __init__(self) -> None:
+        self.of_visitor = FrameCount()
+        self.of_origin = FrameCount()
+
+    def goodbye_to_visitor(self) -> bytes:
+        """A closing frame that the visitor understands; nothing in the middle of another frame."""
+        return close_frame(TRY_AGAIN_LATER) if self.of_origin.between else b""
+
+    def goodbye_to_origin(self) -> bytes:
+        """The same for the origin, from the visitor."""
+        return (
+            close_frame(TRY_AGAIN_LATER, secrets.token_bytes(4)) if self.of_visitor.between else b""
+        )

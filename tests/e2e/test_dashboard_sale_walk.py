@@ -61,7 +61,10 @@ def test_a_sale_is_walked_with_the_keyboard_alone(
         ),
     ],
 )
-def test_the_check_of_the_layout_catches(browser: Browser, body: str, fault: str) -> None:
+def test_the_check_of_the_layout_catches(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, body: str, fault: str
+) -> None:
+    monkeypatch.setattr("layout.PATIENCE", 0)
     page = browser.new_page()
     page.set_content(f"<!doctype html><body>{body}")
     found = layout_faults(page)

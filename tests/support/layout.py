@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page
 
+PATIENCE = 10
+
 FAULTS = """() => {
   const faults = [];
   const wide = document.documentElement.scrollWidth - innerWidth;
@@ -63,5 +65,11 @@ FAULTS = """() => {
 
 
 def layout_faults(page: Page) -> list[str]:
-    """In one sentence each, with the words concerned."""
-    return page.evaluate(FAULTS)
+    """In one sentence each, with the words concerned; those that last."""
+    found: list[str] = page.evaluate(FAULTS)
+    for _ in range(PATIENCE):
+        if not found:
+            break
+        page.wait_for_timeout(200)  # charts follow the size of the window a moment later
+        found = page.evaluate(FAULTS)
+    return found

@@ -10,7 +10,9 @@ from zoneinfo import ZoneInfo
 from greenroom.configuration import events, rooms
 from greenroom.configuration.dashboard.event_page import own_html
 from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.event import OVERRIDES as OVERRIDDEN
 from greenroom.model.event import Event
+from greenroom.model.fields import described
 from greenroom.model.room import Room
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, FieldView, flat, read_value
@@ -30,27 +32,21 @@ TIMES = {
     ),
     "event_end_time": ("End", "The room goes back to its own settings."),
 }
+_FIELDS = {field.name: field for field in described(Room)}
 OVERRIDES = {
-    "total_active_users": ("Active visitors at once", int),
-    "new_users_per_minute": ("New visitors per minute", int),
-    "session_duration": ("Session length", int),
-    "disable_session_renewal": ("Fixed session length", bool),
-    "queueing_method": ("Queueing method", str),
+    name: (form.label, _FIELDS[name].kind)
+    for name in OVERRIDDEN
+    if (form := _FIELDS[name].rule.form)
 }
-"""Blank: the room's."""
+"""Label and kind, as in the room's form; blank: the room's."""
 
 EVENT_LABELS: Mapping[str, str] = {
     **{name: label for name, (label, _) in TIMES.items()},
     **{name: label for name, (label, _) in OVERRIDES.items()},
 }
 
-METHODS = (
-    ("fifo", "First come, first served"),
-    ("random", "Random"),
-    ("passthrough", "Let everyone pass"),
-    ("reject", "Reject new visitors"),
-)
-YES_NO = (("true", "Yes"), ("false", "No"))
+METHODS = _FIELDS["queueing_method"].rule.choice_labels()
+YES_NO = {"true": "Yes", "false": "No"}
 
 
 def document_of_event(
@@ -160,7 +156,6 @@ def fields_of(room: Room, values: Mapping[str, Any], faults: Faults) -> EventFie
 def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Faults) -> FieldView:
     label, kind = OVERRIDES[name]
     inherited = getattr(room, name)
-    unit = "minutes" if name == "session_duration" else ""
     if kind is int:
         return _field(
             name,
@@ -168,10 +163,10 @@ def _override_field(name: str, room: Room, values: Mapping[str, Any], faults: Fa
             values,
             faults,
             kind="number",
-            unit=unit,
+            unit=_FIELDS[name].rule.unit,
             help=f"Room setting: {inherited:,}",
         )
-    words = dict(METHODS if name == "queueing_method" else YES_NO)
+    words = _FIELDS[name].rule.choice_labels() or YES_NO
     now = words[str(inherited).lower()]
     return _field(
         name,
@@ -233,4 +228,4 @@ def _page_word(html: str | None) -> str:
 
 
 def _word(value: Any) -> Any:
-    return dict(METHODS).get(value, value) if isinstance(value, str) else value
+    return METHODS.get(value, value) if isinstance(value, str) else value

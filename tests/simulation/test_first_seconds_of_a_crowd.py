@@ -71,12 +71,17 @@ def test_permits_of_a_quiet_minute_come_at_twice_the_even_pace_and_then_slower()
     assert crowd_estimate(200, 0, 600, 401) is None
 
 
-def test_a_crowd_of_one_second_is_not_told_that_the_line_is_empty() -> None:
+@pytest.mark.parametrize("quiet_s", [0, 30], ids=["at once", "after a quiet time"])
+def test_a_crowd_of_one_second_is_not_told_that_the_line_is_empty(quiet_s: int) -> None:
+    """After a quiet time there are permits, and visitors have only to show their tickets."""
+
     def streams(name: str) -> Random:
         return Random(f"7103/{name}")
 
     part = shares(streams("part"), 20)
-    found = arrivals(streams("trace"), 1, lambda _: level(part, 3_000))
+    found = arrivals(
+        streams("trace"), quiet_s + 1, lambda second: level(part, 1 if second < quiet_s else 3_000)
+    )
     world = World(Scenario("crowd", room(1_000, 600), 20, found, 60, Behaviour()), streams)
     world.run()
     held = [visitor for visitor in world.crowd.visitors if visitor.tries]

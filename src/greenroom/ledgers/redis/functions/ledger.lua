@@ -281,6 +281,15 @@ local function borrows()
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
+-- Whether there are fewer permits at hand than newcomers who were sent to show their ticket within this second.
+local function crowded()
+  if s.overdraws then return false end
+  local second = floor(now / 1000)
+  if state.sent_s ~= second then state.sent_s, state.sent = second, 0 end
+  state.sent, dirty = state.sent + 1, true
+  return state.sent > paced(state.permits) - state.waiting
+end
+
 local OPERATIONS = {}
 
 OPERATIONS[1] = function(id, _, _, low) -- arrive
@@ -290,7 +299,7 @@ OPERATIONS[1] = function(id, _, _, low) -- arrive
     newcomers.admit()
     return admit(id, source, nil, nil, s.watches)
   end
-  local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0) + (source and ROOM or 0)
+  local flags = NEWCOMER + (borrows() > 0 and BORROWS or 0) + (source and not crowded() and ROOM or 0)
   return outside((now + state.line_ahead_ms) * TIES, state.waiting, low, flags, state.unseen, source)
 end
 

@@ -42,6 +42,7 @@ local FIELDS = {
   'empty_ms', 'unknown_until_ms',
   'watched', 'turns', 'turn_ms', 'passed',
   'failure_rows',
+  'sent_s', 'sent',
 }
 
 local KEYS_OF = {

@@ -478,6 +478,8 @@ MOVING_BREAKS = (
     ("+ SEARCHING, now", ", now"),
     ("s.renews and now - renewed_ms or 0", "now - renewed_ms"),
     ("if s.renews then claim.served_ms = now end", "claim.served_ms = now"),
+    ("hopeful and until_ms - now < CUT_OFF_MS then", "false then"),
+    ("    call('HSET', k.left, id, to)\n", ""),
 )
 
 

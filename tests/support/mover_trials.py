@@ -8,6 +8,7 @@ from random import Random
 from admission_trials import Astray
 from admission_world import small_room
 
+from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.transfers.transfers import visit
 from greenroom.model.room import Room
@@ -124,8 +125,10 @@ class Movers(Astray):
             self.law(before == after, "a ticket that is over spent a permit, or took a place")
         if outcome.searching:
             self.searched.add(one)
-            self.law(over and not here, "a session was searched without need")
-            self.law(local_ms < served_ms + life_ms, "a session is searched that must be over")
+            near = local_ms >= renewed_ms + life_ms - CUT_OFF_MS
+            self.law(near and not here, "a session was searched without need")
+            most_ms = max(served_ms, renewed_ms + CUT_OFF_MS)
+            self.law(local_ms < most_ms + life_ms, "a session is searched that must be over")
         if renewed_ms <= self.ended_ms[index] and not here:
             self.law(standing is Standing.GONE, "an operator ended this session")
         ledger.log.clear()

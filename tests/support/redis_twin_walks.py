@@ -253,6 +253,7 @@ def searching(server: redis.Redis, seed: int) -> list[str]:
     twin.law(comes(3, 5).searching, "no session is searched")
     comes_with_its_session(1, 3)
     twin.law(comes(4, 0, 30).refresh_ms == 30_000, "the time of a page on trust is not told")
+    twin.law(comes(8, 58, 58).searching, "a page is served that may not be kept to")
     twin.law(comes(5, 5).searching, "no session is searched")
     for _ in range(10):
         twin.advance(500)

@@ -391,6 +391,41 @@ def test_a_session_is_searched_for_who_was_served_on_trust_before_the_ticket_was
         assert ONE not in two.oslo.sessions.inside
 
 
+def nearly_over(two: Two) -> Outcome:
+    """The visitor reaches Oslo a second before the session ends in Paris."""
+    two.pass_time(two.let_in_ms + two.paris.sessions.life_ms - two.now_ms - 1_000)
+    return two.reach(two.oslo)
+
+
+def test_a_session_that_is_nearly_over_is_held_until_it_has_come() -> None:
+    two = Two()
+    held = nearly_over(two)
+    assert (held.standing, held.searching) == (Standing.WAITING, True)
+    asked_ms = two.now_ms
+    two.sync(two.oslo)
+    two.sync(two.paris)
+    two.pass_time(1_500)
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    assert two.oslo.sessions.renewed(ONE) >= asked_ms, "the request counts"
+
+
+def test_a_session_that_is_over_before_it_is_asked_for_was_promised_no_more() -> None:
+    two = Two()
+    assert nearly_over(two).searching
+    two.oslo.sweep(two.now_ms)
+    two.now_ms += 1_500
+    settle(two, two.oslo, two.paris)
+    assert two.reach(two.oslo).standing is Standing.GONE
+    assert ONE not in two.oslo.sessions.inside
+    assert not two.oslo.moves.claims
+
+
+def test_a_session_that_is_nearly_over_is_served_where_no_answer_can_come() -> None:
+    two = Two()
+    two.cut = {"oslo"}
+    assert nearly_over(two).standing in (Standing.ACTIVE, Standing.ADMITTED)
+
+
 def test_a_session_that_is_searched_in_vain_brings_no_place() -> None:
     two = Two()
     served_ms = two.served_late()

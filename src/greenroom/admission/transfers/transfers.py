@@ -114,6 +114,8 @@ def visit(
         and ticket_id not in moves.elsewhere
     )
     over = now_ms >= until_ms
+    if over and ticket_id in moves.claims:  # held in time, see below
+        served_ms = max(served_ms, moves.claims[ticket_id].served_ms)
     if over and now_ms < served_ms + ledger.sessions.life_ms and renewed_ms > ledger.all_ended_ms:
         return _search(ledger, ticket_id, served_ms, now_ms)
     if over or ended_here or renewed_ms <= ledger.all_ended_ms:
@@ -139,6 +141,10 @@ def visit(
         return ledger.poll(ticket_id, key, now_ms, random_bits)
     if ledger.renews:
         claim.served_ms = now_ms
+        if hopeful and until_ms - now_ms < CUT_OFF_MS:
+            # the session may be over before it is asked for: no page that could not be kept to
+            claim.renewed_ms = now_ms
+            return _held_for(ledger, now_ms)
     moves.unconfirmed += 1
     return Outcome(
         Standing.ACTIVE, until_ms, renewed_ms, 0, now_ms - renewed_ms if ledger.renews else 0
@@ -156,6 +162,11 @@ def _search(ledger: SessionLedger, ticket_id: bytes, served_ms: int, now_ms: int
     if claim.denied or not ledger.lease.connected(now_ms) or now_ms - claim.since_ms >= CUT_OFF_MS:
         del moves.claims[ticket_id]
         return GONE
+    return _held_for(ledger, now_ms)
+
+
+def _held_for(ledger: SessionLedger, now_ms: int) -> Outcome:
+    """Until the session has come."""
     return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line), searching=True)
 
 

@@ -12,6 +12,8 @@ local function admit_mover(id)
   if s.open and state.permits > 0 and not fenced() and not session_of(id) then return admit(id, 1, nil, nil, nil, true) end
 end
 
+local function searching(key) return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0) end
+
 -- The ticket is over, but a page was served on trust since: held until the session has come from where it followed to.
 local function search(id, key, served_ms)
   dirty, state.moving = true, true
@@ -24,7 +26,7 @@ local function search(id, key, served_ms)
     call('HDEL', k.claims, id)
     return gone()
   end
-  return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0)
+  return searching(key)
 end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.
@@ -34,6 +36,8 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   local until_ms = renewed_ms + s.life_ms
   local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
   local over = now >= until_ms
+  local open = over and claim_of(id) -- held in time, see below
+  if open then served_ms = max(served_ms, open.served_ms) end
   if over and now < served_ms + s.life_ms and renewed_ms > state.all_ended_ms then return search(id, key, served_ms) end
   if over or ended_here or renewed_ms <= state.all_ended_ms then
     if state.moving then call('HDEL', k.claims, id) end
@@ -67,6 +71,11 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     return OPERATIONS[2](id, key, high, low)
   end
   if s.renews then claim.served_ms = now end
+  if s.renews and hopeful and until_ms - now < CUT_OFF_MS then -- it may be over before it is asked for: no page that could not be kept to
+    claim.renewed_ms = now
+    save_claim(id, claim)
+    return searching(key)
+  end
   save_claim(id, claim)
   state.unconfirmed = state.unconfirmed + 1
   return answer(ACTIVE, 0, until_ms, renewed_ms, s.renews and now - renewed_ms or 0, 0, 0, UNKNOWN)

@@ -80,7 +80,6 @@ class Ledger(HeldVisitors):
         self.log: list[bytes] = []
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
-        self._sent_s = self._sent = 0  # newcomers who were sent to show their ticket in that second
         self.reporting = Reporting(now_ms)
         self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = (
             None  # who, with what, the place, and whether paced
@@ -103,7 +102,10 @@ class Ledger(HeldVisitors):
                 self.newcomers.admit(now_ms)
                 self.sessions.unshown[ticket_id] = now_ms
             return self._admit(ticket_id, source, now_ms, None)
-        full = source is None or self._crowded(now_ms)
+        full = source is None or (
+            not self._queueing.overdraws
+            and self.newcomers.crowded(self.lease.at_hand(now_ms) - len(self.line.slots), now_ms)
+        )
         unknown = full and not self.line.slots and not self.waits.outlook.current(now_ms)
         if unknown or not told:  # no ticket has come back yet: nobody knows how many came before
             return self._untold(now_ms, random_bits, source is not None)
@@ -534,17 +536,6 @@ class Ledger(HeldVisitors):
         if not free or self._provisional_renewal(now_ms) <= self._ended_to_ms:
             return False
         return self.provisional.has_room(now_ms, self.lease.data_centers, *self._limits)
-
-    def _crowded(self, now_ms: int) -> bool:
-        """Whether there are fewer permits at hand than newcomers who were sent to show their ticket
-        within this second.
-        """
-        if self._queueing.overdraws:
-            return False
-        if now_ms // 1000 != self._sent_s:
-            self._sent_s, self._sent = now_ms // 1000, 0
-        self._sent += 1
-        return self._sent > self.lease.at_hand(now_ms) - len(self.line.slots)
 
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
         """What a newcomer may be let in with: people here come first, and while QUEUE people

@@ -44,6 +44,8 @@ class Newcomers:
         "_always",
         "_minute",
         "_minute_limit",
+        "_sent",
+        "_sent_s",
         "_slot",
         "_slots",
         "_total_limit",
@@ -57,6 +59,7 @@ class Newcomers:
         self._total_limit = self._minute_limit = 1
         self._slot = self._minute = 0
         self._slots = [0] * RING
+        self._sent = self._sent_s = 0
 
     def configure(self, room: Room) -> None:
         """As the room says. Where admissions have no limit there is nothing that could be used up."""
@@ -77,6 +80,15 @@ class Newcomers:
         return unshown >= max(1, self._total_limit // parts) or self._minute >= max(
             1, self._minute_limit // parts
         )
+
+    def crowded(self, at_hand: int, now_ms: int) -> bool:
+        """Whether, with this one, more newcomers were sent to show their ticket within a second
+        than there are permits at hand.
+        """
+        if now_ms // 1000 != self._sent_s:
+            self._sent_s, self._sent = now_ms // 1000, 0
+        self._sent += 1
+        return self._sent > at_hand
 
     def takes_the_last(self, lease: Lease, waiting: int, now_ms: int) -> bool:
         """Whether one more admission would use the last free place, or the last one of this minute,

@@ -281,7 +281,7 @@ local function borrows()
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
--- Whether there are fewer permits at hand than newcomers who were sent to show their ticket within this second.
+-- Whether more newcomers were sent to show their ticket within this second than there are permits at hand.
 local function crowded()
   if s.overdraws then return false end
   local second = floor(now / 1000)

@@ -118,7 +118,7 @@ def test_messages_of_two_data_centers_come_once_each_regardless_of_who_collects_
                     await one.step()  # written, and then it dies before it can say so
                 fleet.streams[0].remove = remove  # type: ignore[method-assign]
                 await one.stand_back()
-                await fleet.streams[0].resign()
+                await fleet.streams[0].collector.release()
                 await other.step()
                 assert other.writer is not None
         await other.step()

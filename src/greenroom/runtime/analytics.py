@@ -270,7 +270,7 @@ class SharedAnalytics(NoAnalytics):
                 await send(self._recorder, self._stream, last=True)
                 if self._collector.writer is not None:
                     await self._collector.step()
-                    await self._stream.resign()
+                    await self._stream.collector.release()
         except (StorageFailed, TimeoutError) as error:
             self._failed(str(error) or "the end of the process was not told in time")
         await self._collector.stand_back()

@@ -134,7 +134,7 @@ class StreamCollector:
 
     async def step(self) -> None:
         """Raises StorageFailed."""
-        if not await self._stream.lead():
+        if not await self._stream.collector.acquire():
             await self.stand_back()
             return
         if self.writer is None:
@@ -142,7 +142,7 @@ class StreamCollector:
             self.writer.start()
         for data_center in self._data_centers():
             while await self._take(self.writer, data_center):
-                if not await self._stream.lead():
+                if not await self._stream.collector.acquire():
                     await self.stand_back()
                     return
         marks = self._watch.killed(self._now_ms() // 60_000)

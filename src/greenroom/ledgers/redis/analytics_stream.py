@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.redis.connect import Client
-from greenroom.ledgers.redis.library import LEADER_LIBRARY, call_function
+from greenroom.ledgers.redis.leases import RedisLease
 
 STREAM_MAX = 20_000
 """Six hours of fifty processes. The oldest go first."""
@@ -24,8 +24,9 @@ class RedisAnalyticsStream:
     def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
         """`process` is unique among all."""
         self._client = client
-        self._process = process
         self._place = f"{prefix}:{{analytics}}:"
+        self.collector = RedisLease(client, [self._place + "collector"], process, LEASE_MS)
+        """Of the process that empties the streams."""
 
     async def add(self, data_center: str, message: bytes) -> None:
         try:
@@ -34,22 +35,6 @@ class RedisAnalyticsStream:
             )
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
-
-    async def lead(self) -> bool:
-        return bool(
-            await call_function(
-                self._client,
-                LEADER_LIBRARY,
-                "lock",
-                (self._place + "collector",),
-                (self._process, LEASE_MS),
-            )
-        )
-
-    async def resign(self) -> None:
-        await call_function(
-            self._client, LEADER_LIBRARY, "lock", (self._place + "collector",), (self._process, 0)
-        )
 
     async def oldest(self, data_center: str, count: int) -> list[tuple[bytes, bytes]]:
         try:

@@ -1,5 +1,5 @@
-"""The two leases: the leader lease in the global Redis, where reports are submitted and one leader
-answers, and the sync lock of one data center in its own Redis.
+"""Leases in Redis: the leader lease in the global one, where reports are submitted and one leader
+answers; the sync lock of one data center in its own; and who empties the streams of analytics.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -114,6 +114,28 @@ ACKNOWLEDGEMENT_MS = 2_000
 _request = msgspec.msgpack.Decoder(PermitRequest)
 
 
+class RedisLease:
+    """Held by one process at a time. Methods raise StorageFailed."""
+
+    def __init__(self, client: Client, keys: Sequence[str], process: str, term_ms: int) -> None:
+        """`keys`: the lease, and the processes that ask for it if they are to be counted."""
+        self._client = client
+        self._keys = tuple(keys)
+        self._process = process
+        self._term_ms = term_ms
+
+    async def acquire(self) -> bool:
+        """Takes or renews it. False while another process holds it."""
+        return bool(await self.call("lock", self._term_ms))
+
+    async def release(self) -> None:
+        await self.call("lock", 0)
+
+    async def call(self, function: str, *more: int) -> Any:
+        arguments = (self._process, *more)
+        return await call_function(self._client, LEADER_LIBRARY, function, self._keys, arguments)
+
+
 class RedisSyncLock:
     def __init__(
         self, client: Client, process: str, data_center: str, prefix: str = "greenroom"
@@ -121,18 +143,13 @@ class RedisSyncLock:
         self._client = client
         self._process = process
         place = f"{prefix}:{{sync.{data_center}}}:"
-        self._lock, self._requests, self._acknowledged = (
-            place + "lock",
-            place + "permit_requests",
-            place + "acknowledged:",
-        )
-        self._present = place + "present"
-
-    async def acquire(self) -> bool:
-        return bool(await self._call("lock", LOCK_MS))
+        self._requests, self._acknowledged = place + "permit_requests", place + "acknowledged:"
+        keys = place + "lock", place + "present"
+        self._lease = RedisLease(client, keys, process, LOCK_MS)
+        self.acquire = self._lease.acquire
 
     async def leave(self) -> bool:
-        return not await self._call("leave")
+        return not await self._lease.call("leave")
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
         try:
@@ -163,8 +180,3 @@ class RedisSyncLock:
                 await self._client.pexpire(key, ACKNOWLEDGEMENT_MS)
         except (RedisError, OSError) as error:
             raise StorageFailed(f"Redis: {error}") from error
-
-    async def _call(self, name: str, *more: int) -> Any:
-        return await call_function(
-            self._client, LEADER_LIBRARY, name, (self._lock, self._present), (self._process, *more)
-        )

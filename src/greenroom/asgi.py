@@ -166,6 +166,8 @@ def _adding_ticket(send: AsgiSend, requests: AppRequests, forward: Forward) -> A
                 cookie = requests.obey(forward, command) or cookie
             if cookie:
                 headers.append((b"set-cookie", cookie))
+            if forward.session:
+                headers.append((b"greenroom-session", forward.session))
             message = {**message, "headers": headers}
         await send(message)
 

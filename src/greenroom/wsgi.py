@@ -79,6 +79,8 @@ class WaitingRoom:
                 cookie = self.embedded.obey(forward, command) or cookie
             if cookie:
                 kept.append((b"Set-Cookie", cookie))
+            if forward.session:
+                kept.append((b"Greenroom-Session", forward.session))
             return start_response(status, _text(kept), *error)
 
         return started

@@ -48,6 +48,8 @@ class PlainFrontEnd:
                 (value for name, value in kept if name.lower() == b"cf-waiting-room-command"), b""
             )
             kept = tuple(pair for pair in kept if pair[0].lower() != b"cf-waiting-room-command")
+            if verdict.session:
+                kept += ((b"Greenroom-Session", verdict.session),)
             return Given(
                 status, kept, body, self.decisions.obey(verdict, command) or verdict.set_cookie
             )

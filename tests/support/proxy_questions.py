@@ -124,7 +124,9 @@ def spoe(asking: Asking, method: str, target: bytes, headers: Pairs, client: str
     if variables.get(b"outcome") == b"forward":
         cookies = variables.get(b"cookies")
         said = AnswerHeaders(
-            (b"Greenroom-Verdict", b"forward"), *([(b"Cookie", cookies)] if cookies else [])
+            (b"Greenroom-Verdict", b"forward"),
+            *([(b"Cookie", cookies)] if cookies else []),
+            *([(b"Greenroom-Session", ends)] if (ends := variables.get(b"session")) else []),
         )
         return Answer(200, said, b"", variables.get(b"ticket", b""))
     return asking.ask(
@@ -170,7 +172,12 @@ class AskingProxy:
             )
             return Given(
                 status,
-                tuple(pair for pair in kept if pair[0] != b"Cf-Waiting-Room-Command"),
+                tuple(
+                    pair
+                    for pair in (*kept, *answer.headers.pairs)
+                    if pair[0] == b"Greenroom-Session"
+                    or (pair in kept and pair[0] != b"Cf-Waiting-Room-Command")
+                ),
                 body,
                 answer.set_cookie,
             )

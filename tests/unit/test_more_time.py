@@ -74,6 +74,20 @@ def test_the_page_says_how_long_it_lasts_and_a_press_adds_a_session(site: Site) 
     assert site.errors == []
 
 
+def test_answers_of_the_application_say_when_the_session_ends(site_of: Open) -> None:
+    site = site_of()
+    inside = full(site)
+    site.advance(100_000)
+    reply = inside.visit()
+    assert isinstance(reply, Forward)
+    ends = b"ends=%d" % (site.clock.ms // 1000 - 100 + MINUTES * 60)
+    assert (reply.session, reply.lines) == (ends, b"Greenroom-Session: %b\r\n" % ends)
+    without = site_of(id="w", session_extensions=0)
+    reply = full(without).visit()
+    assert isinstance(reply, Forward)
+    assert reply.lines == b""
+
+
 def test_looking_adds_nothing_and_admits_nobody(site: Site) -> None:
     inside = full(site)
     site.advance(100_000)

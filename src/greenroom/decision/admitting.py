@@ -9,6 +9,7 @@ from greenroom.decision.render import let_in_update
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.record import replace
 from greenroom.model.visit import NO_HOME, Outcome, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
@@ -127,7 +128,7 @@ def _forward(
         else b""
     )
     provisional = decided is PROVISIONALLY
-    return Forward(
+    forward = Forward(
         cookie,
         room.room.id,
         ticket,
@@ -140,3 +141,14 @@ def _forward(
         room.page,
         prefix=arrival.prefix,
     )
+    return _with_lines(forward, room.extensions) if passed or room.extensions else forward
+
+
+def _with_lines(forward: Forward, extensions: int) -> Forward:
+    session = lines = b""
+    if forward.pass_cookie:
+        lines = b"Set-Cookie: %b\r\n" % forward.pass_cookie
+    if extensions and not forward.provisional:
+        session = b"ends=%d" % (forward.expires_ms // 1000)
+        lines += b"Greenroom-Session: %b\r\n" % session
+    return replace(forward, session=session, lines=lines)

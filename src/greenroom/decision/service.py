@@ -321,7 +321,7 @@ class DecisionService:
                     )
                     if comes_from_elsewhere(asked.arrival) and isinstance(verdict, Forward):
                         # or it would overwrite the ticket that the browser kept back
-                        verdict = replace(verdict, set_cookie=b"", pass_cookie=b"")
+                        verdict = replace(verdict, set_cookie=b"", pass_cookie=b"", lines=b"")
             except Exception as error:
                 verdict = self._failed(error, asked.arrival, asked.now_ms, asked.room)
             if verdict is not None:

@@ -30,6 +30,8 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
         b""  # what the origin is sent in the place of the target that came (Arrival.otherwise)
     )
     prefix: str = ""  # the arrival's, on which the path of the cookie depends
+    session: bytes = b""  # value of the header Greenroom-Session, which applications read; or empty
+    lines: bytes = b""  # of the pass and of that header, for the built-in gateway
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]

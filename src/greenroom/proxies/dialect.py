@@ -18,6 +18,7 @@ from greenroom.request.path_readings import PathPolicy, read_target
 VERDICT = b"greenroom-verdict"
 STATUS = b"Greenroom-Status"
 PASS = b"Greenroom-Pass"
+SESSION = b"Greenroom-Session"
 
 
 class Asked(NamedTuple):
@@ -86,12 +87,18 @@ _FORWARD = AnswerHeaders((b"Greenroom-Verdict", b"forward"), (b"Cache-Control", 
 
 
 def forward_answer(
-    set_cookie: bytes, cookies: bytes, removes: bytes, pass_cookie: bytes = b""
+    set_cookie: bytes,
+    cookies: bytes,
+    removes: bytes,
+    pass_cookie: bytes = b"",
+    session: bytes = b"",
 ) -> Answer:
     """`cookies`: for the application. `pass_cookie`: a Set-Cookie value in the header
-    Greenroom-Pass.
+    Greenroom-Pass. `session`: the value of Greenroom-Session for the visitor's answer.
     """
     seen = ((b"Cookie", cookies),) if cookies else ((removes, b"cookie"),) if removes else ()
+    if session:
+        seen = ((SESSION, session), *seen)
     if pass_cookie:
         return Answer(200, _FORWARD.with_own((PASS, pass_cookie), *seen), b"", set_cookie)
     return Answer(200, _FORWARD.with_own(*seen) if seen else _FORWARD, b"", set_cookie)

@@ -210,7 +210,7 @@ class ProxyQuestions:
     ) -> Answer | None:
         def worded(verdict: Verdict) -> Answer:
             try:
-                if forward is not None and type(verdict) is Forward and not verdict.pass_cookie:
+                if forward is not None and type(verdict) is Forward and not verdict.lines:
                     return Answer(200, forward, b"", verdict.set_cookie)
                 return self._worded(dialect, verdict, asked)
             except Exception as error:
@@ -282,7 +282,11 @@ class ProxyQuestions:
         sent = cookies_of(asked)
         kept = without_cookies(sent, self.decisions.own_cookies) if sent else b""
         return forward_answer(
-            verdict.set_cookie, kept, dialect.removes if sent else b"", verdict.pass_cookie
+            verdict.set_cookie,
+            kept,
+            dialect.removes if sent else b"",
+            verdict.pass_cookie,
+            verdict.session,
         )
 
     def _not_forwarded(self, dialect: Dialect, verdict: Hold | Answer, asked: Arrival) -> Answer:

@@ -264,14 +264,14 @@ class Exchange(OriginRequest):
         if visitor is None or forward is None:
             return
         visitor.counts.origin_answers[head.digit] += 1
-        cookie, passed, request = forward.set_cookie, forward.pass_cookie, self.head
+        cookie, own, request = forward.set_cookie, forward.lines, self.head
         if head.directs:
-            cookie, passed = self._cookies(visitor, forward, head)
+            cookie, own = self._cookies(visitor, forward, head)
         keep = visitor.lasts(request) and (
             visitor.body is None or not done or visitor.can_go_on(request)
         )
         if (
-            done and keep and cookie and head.behind_ticket and request.framing.plain and not passed
+            done and keep and cookie and head.behind_ticket and request.framing.plain and not own
         ):  # as nearly always
             data = b"".join((head.lines, TICKET, cookie, head.behind_ticket, payload))
         else:
@@ -279,7 +279,6 @@ class Exchange(OriginRequest):
             framing = framing_of(head, payload, done, request, keep)
             self._chunked, self._until_close = framing.chunked, framing.until_close
             keep, payload = framing.keep, framing.payload
-            own = b"Set-Cookie: %b\r\n" % passed if passed else b""
             data = b"".join((lines, own, framing.lines, b"\r\n", payload))
         self.answered = True
         if self.began:
@@ -299,7 +298,7 @@ class Exchange(OriginRequest):
     def _cookies(
         self, visitor: VisitorStream, forward: Forward, head: AnswerHead
     ) -> tuple[bytes, bytes]:
-        """The ticket and the pass that go out with this answer: none when shared caches may keep
+        """The ticket and our own lines that go out with this answer: none when shared caches may keep
         it, a farewell when the origin says so.
         """
         if (
@@ -318,7 +317,7 @@ class Exchange(OriginRequest):
             and is_part(self.head.arrival)
         ):
             return b"", b""
-        return forward.set_cookie, forward.pass_cookie
+        return forward.set_cookie, forward.lines
 
     def answer_continues(self, payload: bytes, done: bool) -> None:
         visitor = self.visitor

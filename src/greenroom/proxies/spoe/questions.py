@@ -42,10 +42,11 @@ from greenroom.request.path_readings import PathPolicy, read_target
 
 MESSAGE = b"decide"
 
-OUTCOME, TICKET, PASS, COOKIES, PAGE, SERVER = (
+OUTCOME, TICKET, PASS, SESSION, COOKIES, PAGE, SERVER = (
     b"outcome",
     b"ticket",
     b"pass",
+    b"session",
     b"cookies",
     b"page",
     b"server",
@@ -53,8 +54,8 @@ OUTCOME, TICKET, PASS, COOKIES, PAGE, SERVER = (
 FORWARD, HELD, ANSWERED = (
     set_variable(OUTCOME, text) for text in (b"forward", b"held", b"answered")
 )
-_SET_TICKET, _SET_PASS, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (
-    setting(name) for name in (TICKET, PASS, COOKIES, PAGE, SERVER)
+_SET_TICKET, _SET_PASS, _SET_SESSION, _SET_COOKIES, _SET_PAGE, _SET_SERVER = (
+    setting(name) for name in (TICKET, PASS, SESSION, COOKIES, PAGE, SERVER)
 )
 
 FORWARDED_FOR = b"x-forwarded-for"
@@ -130,11 +131,11 @@ class SpoeQuestions:
         try:
             if not isinstance(verdict, Forward):
                 return self._not_forwarded(verdict, asked, server)
-            ticket, passed = verdict.set_cookie, verdict.pass_cookie
+            ticket = verdict.set_cookie
             actions = forward or self._forward(asked)
             if ticket:
                 actions = b"%b%b%b%b" % (actions, _SET_TICKET, number_bytes(len(ticket)), ticket)
-            return actions + _SET_PASS + string_bytes(passed) if passed else actions
+            return actions + _also(verdict) if verdict.lines else actions
         except Exception as error:
             self.on_error(error)
             return self._not_forwarded(OUTAGE, _UNKNOWN, server)
@@ -245,3 +246,9 @@ class SpoeQuestions:
         name = self.asking.store.keep(verdict, asked)
         outcome = HELD if isinstance(verdict, Hold) else ANSWERED
         return b"".join((outcome, _SET_PAGE, string_bytes(name), _SET_SERVER, string_bytes(server)))
+
+
+def _also(verdict: Forward) -> bytes:
+    """The pass, and when the session ends."""
+    passed = _SET_PASS + string_bytes(verdict.pass_cookie) if verdict.pass_cookie else b""
+    return passed + _SET_SESSION + string_bytes(verdict.session) if verdict.session else passed

@@ -3,11 +3,13 @@
 import pytest
 
 from greenroom.configuration import rooms
+from greenroom.configuration.dashboard import zones as zone_pages
 from greenroom.dashboard.page_forms import branding_fields, page_document, shown_page
 from greenroom.dashboard.pages.rooms import FORM, STEPS
 from greenroom.model.branding import Branding
 from greenroom.model.fields import form_fields, specs
 from greenroom.model.room import Room
+from greenroom.model.zone import Zone
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.pages.forms import Faults, field_view
 
@@ -25,6 +27,22 @@ def test_every_setting_of_a_room_has_a_form_or_a_reason() -> None:
     places = [set(FORM), ON_THE_PAGE_FORM, set(NOT_IN_A_FORM)]
     assert set().union(*places) == set(specs(Room))
     assert sum(map(len, places)) == len(specs(Room))
+
+
+NOT_IN_THE_ZONE_FORM = {
+    "id": "greenroom gives it",
+    "account_id": "there is one account",
+    "search_engine_crawler_bypass": "a setting of its own in the API, off by default",
+    "trusted_proxies": "a wrong one lets visitors forge addresses: for the API",
+    "ambiguous_paths": "for the API: its words are those of HTTP",
+    "merge_slashes": "for the API: its words are those of HTTP",
+    "pass_well_known": "for the API: right for almost every site",
+}
+
+
+def test_every_setting_of_a_zone_has_a_form_or_a_reason() -> None:
+    assert set(zone_pages.FORM) == set(form_fields(Zone))
+    assert set(zone_pages.FORM) | set(NOT_IN_THE_ZONE_FORM) == set(specs(Zone))
 
 
 def test_the_section_of_every_setting_is_in_the_form() -> None:

@@ -20,7 +20,7 @@ from greenroom.web.pages.forms import Faults, field_view
 def _shown() -> list[tuple[str, str, str]]:
     """(field, label, help) of the forms of zones, rooms and health checks."""
     tables = (
-        (zones.ZONE, zone_pages.LABELS, zone_pages.FIELD_HELP),
+        (zones.ZONE, {name: form.label for name, form in zone_pages.FORM.items()}, {}),
         (rooms.ROOM, room_pages.LABELS, {}),
         (health_checks.HEALTH_CHECK, health.LABELS, FIELD_HELP),
     )

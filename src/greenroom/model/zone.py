@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import field_problems, spec, vars_of
+from greenroom.model.fields import FormSpec, field_problems, spec, vars_of
 from greenroom.model.room import SESSION_LONGEST, Room
 from greenroom.model.route import HOST
 
@@ -43,8 +43,22 @@ class Zone:
         pattern_words=(
             "be a domain name in lower case without scheme, port and path, such as example.com"
         ),
+        form=FormSpec(
+            "domain",
+            "Domain",
+            "What your visitors type, without https://. Rooms of the zone cover it and the hosts"
+            " below it.",
+        ),
     )
-    paused: bool = spec("true: no room of the zone holds visitors", False)
+    paused: bool = spec(
+        "true: no room of the zone holds visitors",
+        False,
+        form=FormSpec(
+            "pause",
+            "Pause all rooms of the zone",
+            "Every visitor goes straight to your application.",
+        ),
+    )
     search_engine_crawler_bypass: bool = spec(
         "verified search-engine crawlers are neither held nor counted", False
     )
@@ -54,11 +68,23 @@ class Zone:
         "",
         high=2048,
         extension=True,
+        form=FormSpec(
+            "domain",
+            "Your application",
+            "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000. Leave"
+            " blank to use the address in your configuration file.",
+        ),
     )
     always_use_https: bool = spec(
         "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None",
         False,
         extension=True,
+        form=FormSpec(
+            "visitors",
+            "Visitors always use HTTPS",
+            "Browsers then send the visitor's cookie over HTTPS only, also when a payment page sends"
+            " the visitor back.",
+        ),
     )
     trusted_proxies: tuple[str, ...] = spec(
         "addresses and networks whose forwarding headers are trusted, in addition to those of the"
@@ -95,6 +121,7 @@ class Zone:
         low=1,
         high=LIMIT_FLOOR,
         extension=True,
+        form=FormSpec("limits", "Lowest allowed limit", "Rooms in this zone can't go below this."),
     )
     session_ceiling: int = spec(
         "longest session_duration of a room",
@@ -103,9 +130,19 @@ class Zone:
         low=SESSION_MAX,
         high=SESSION_LONGEST,
         extension=True,
+        form=FormSpec(
+            "limits", "Longest session", "Rooms in this zone can't have longer sessions."
+        ),
     )
     case_insensitive_paths: bool = spec(
-        "ignore case when matching path prefixes of every room", False, extension=True
+        "ignore case when matching path prefixes of every room",
+        False,
+        extension=True,
+        form=FormSpec(
+            "visitors",
+            "Ignore case in paths",
+            "/Sale and /sale are the same for every room.",
+        ),
     )
 
     def __post_init__(self) -> None:

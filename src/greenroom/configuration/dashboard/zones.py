@@ -8,6 +8,8 @@ from starlette.responses import Response
 from greenroom.configuration import zones
 from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.model.account import Role
+from greenroom.model.fields import form_fields
+from greenroom.model.zone import Zone
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import (
     Faults,
@@ -22,35 +24,8 @@ from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
-LABELS: Mapping[str, str] = {
-    "name": "Domain",
-    "origin": "Your application",
-    "limit_floor": "Lowest allowed limit",
-    "session_ceiling": "Longest session",
-    "always_use_https": "Visitors always use HTTPS",
-    "case_insensitive_paths": "Ignore case in paths",
-    "paused": "Pause all rooms of the zone",
-}
+FORM = form_fields(Zone, "domain", "limits", "visitors", "pause")
 NEW = {"limit_floor": 1, "session_ceiling": 30}
-
-FIELD_HELP: Mapping[str, str] = {
-    "name": (
-        "What your visitors type, without https://. Rooms of the zone cover it and the hosts"
-        " below it."
-    ),
-    "origin": (
-        "Where greenroom sends visitors who are let in, such as http://127.0.0.1:3000. Leave"
-        " blank to use the address in your configuration file."
-    ),
-    "limit_floor": "Rooms in this zone can't go below this.",
-    "session_ceiling": "Rooms in this zone can't have longer sessions.",
-    "always_use_https": (
-        "Browsers then send the visitor's cookie over HTTPS only, also when a payment page sends"
-        " the visitor back."
-    ),
-    "case_insensitive_paths": "/Sale and /sale are the same for every room.",
-    "paused": "Every visitor goes straight to your application.",
-}
 
 
 def table(page: PageRequest) -> Response:
@@ -73,7 +48,7 @@ def create(page: PageRequest) -> Response:
 
 def _document(page: PageRequest) -> Json:
     """The domain of a pasted URL counts."""
-    document = document_of(zones.ZONE, LABELS, page.form)
+    document = document_of(zones.ZONE, FORM, page.form)
     return {**document, "name": host_and_path(page.field("name"))[0].partition(":")[0]}
 
 
@@ -115,12 +90,10 @@ def _form(
     status: int = 200,
 ) -> Response:
     fields: list[FieldView] = []
-    for name, label in LABELS.items():
+    for name in FORM:
         default = next(one.default for one in zones.ZONE.fields if one.name == name)
         value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-        fields.append(
-            field_view(zones.ZONE, name, value, faults, label=label, told=FIELD_HELP.get(name, ""))
-        )
+        fields.append(field_view(zones.ZONE, name, value, faults))
     return page.render(
         "zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general
     )

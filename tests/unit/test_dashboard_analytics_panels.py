@@ -11,6 +11,7 @@ from greenroom.analytics.dashboard.panels import (
     COMPARISONS,
     PANELS,
     ChartSpan,
+    SpanAnswer,
     all_wanted,
     ask,
     csv_lines,
@@ -93,6 +94,19 @@ def test_values_stand_at_their_step_whatever_the_width(length_s: int) -> None:
     assert [answer.value(at_s, wanted) for at_s in (first, second, third)] == [0.5, 1.5, None]
     assert answer.generated == 3
     assert all(question.rooms == frozenset({"r"}) for question in store.asked)
+
+
+def test_free_places_are_the_limit_less_the_peak_and_never_below_none() -> None:
+    free = next(one for one in PANELS[0].series if one.label == "Free places")
+    assert free.less is not None
+    figures = {BEGIN_S: (10.0, 4.0), BEGIN_S + 60: (10.0, 36.0)}
+    rows = {
+        at_s: {tuple(free.wanted): limit, tuple(free.less): active}
+        for at_s, (limit, active) in figures.items()
+    }
+    span = ChartSpan(BEGIN_S, BEGIN_S + 180, "datetimeMinute", 60)
+    answer = SpanAnswer(span, rows, {}, 0, 0)
+    assert [answer.of_series(at_s, free) for at_s in answer.steps()] == [6, 0, None]
 
 
 def test_csv_has_one_line_for_each_step_and_one_column_for_each_series() -> None:

@@ -224,7 +224,7 @@ _ROWS = (
     ),
     _room_type(
         "greenroom_newcomers_confirmed",
-        "Tickets of new visitors do not come back",
+        "Suspected bot traffic",
         "Requests without cookies hold their share of a waiting room with `confirm_newcomers ="
         ' "auto"`, and new visitors are let in only after their ticket came back; or no longer so.',
         "New visitors of waiting room {subject} who do not bring their ticket back, such as"

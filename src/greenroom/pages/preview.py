@@ -101,14 +101,14 @@ SHOWN_STATES: Mapping[str, ShownState] = {
         "In line, next to be let in",
         _of({"position": 1, "ahead": 0, "estimate": Estimate(20, 20, 20, 40)}),
     ),
-    "random": ShownState("In line, let in by lot", _of(queueing_method="random")),
+    "random": ShownState("In line, random order", _of(queueing_method="random")),
     "unknown": ShownState("In line, wait not known yet", _of({"estimate": None})),
     "new": ShownState(
         "Just arrived, no place yet", _of({"position": 0, "ahead": 0, "in_line": False})
     ),
     "prequeue": ShownState("Before an event", _of(event="prequeueing")),
     "draw": ShownState(
-        "Before an event, places drawn by lot",
+        "Before an event, random order",
         _of(event="prequeueing", shuffle_at_event_start=True),
     ),
     "event": ShownState("During an event", _of(event="started")),

@@ -23,13 +23,14 @@ OPENING_PATIENCE_S = 2.0
 
 
 class PanelSeries(NamedTuple):
-    """`kind`: bar, line, area or limit."""
+    """`kind`: bar, line, area or limit. `less` is subtracted, down to 0."""
 
     label: str
     wanted: Wanted
     kind: str
     tone: str
     stack: bool = False
+    less: Wanted | None = None
 
 
 class ChartPanel(NamedTuple):
@@ -58,13 +59,21 @@ PANELS = (
     ChartPanel(
         "users",
         "Visitors",
-        "Peak active and waiting visitors of each step, with the limit of active visitors.",
+        "Peak active and waiting visitors of each step, with the limit of active visitors, and the"
+        " fewest free places.",
         "users",
         (
             PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent"),
             PanelSeries("Waiting", Wanted("max", "totalQueuedUsers"), "line", "yellow"),
             PanelSeries(
                 "Limit of active visitors", Wanted("max", "totalActiveUsersConfig"), "limit", "red"
+            ),
+            PanelSeries(
+                "Free places",
+                Wanted("max", "totalActiveUsersConfig"),
+                "line",
+                "blue",
+                less=Wanted("max", "totalActiveUsers"),
             ),
         ),
     ),
@@ -222,6 +231,11 @@ class SpanAnswer(NamedTuple):
         found = row.get((wanted.aggregate, wanted.metric)) if row is not None else None
         return None if found is None or isinstance(found, str) else found
 
+    def of_series(self, at_s: int, series: PanelSeries) -> float | None:
+        value = self.value(at_s, series.wanted)
+        taken = self.value(at_s, series.less) if series.less else None
+        return value if value is None or taken is None else max(0, value - taken)
+
     def total(self, wanted: Wanted) -> float | None:
         found = self.whole.get((wanted.aggregate, wanted.metric))
         return None if found is None or isinstance(found, str) else found
@@ -297,13 +311,13 @@ def csv_lines(answer: SpanAnswer, times: Sequence[str]) -> Iterator[str]:
         for panel in PANELS
         for series in panel.series
     ]
-    series = [one.wanted for panel in PANELS for one in panel.series]
+    series = [one for panel in PANELS for one in panel.series]
     if answer.generated:
         names.append("generated minutes (sample data)")
-        series.append(_GENERATED)
+        series.append(PanelSeries("", _GENERATED, "bar", ""))
     yield ",".join(["time", *(f'"{name}"' for name in names)])
     for at_s, text in zip(answer.steps(), times, strict=True):
-        values = [answer.value(at_s, wanted) for wanted in series]
+        values = [answer.of_series(at_s, one) for one in series]
         yield ",".join(
             [
                 text,

@@ -307,8 +307,8 @@ def _chart_data(
                         "kind": series.kind,
                         "tone": series.tone,
                         "stack": series.stack,
-                        "values": [answer.value(at_s, series.wanted) for at_s in answer.steps()],
-                        "before": [before.value(at_s, series.wanted) for at_s in before.steps()]
+                        "values": [answer.of_series(at_s, series) for at_s in answer.steps()],
+                        "before": [before.of_series(at_s, series) for at_s in before.steps()]
                         if before and not index
                         else None,
                     }

@@ -24,7 +24,7 @@ class EventMoment(NamedTuple):
 MOMENTS: Mapping[str, EventMoment] = {
     "before": EventMoment("Before the event: the room's page", "fifo", during=False),
     "prequeue": EventMoment("In the pre-queue", "prequeue"),
-    "draw": EventMoment("In the pre-queue, places drawn by lot", "draw"),
+    "draw": EventMoment("In the pre-queue, random order", "draw"),
     "line": EventMoment("In line during the event", "event"),
     "reject": EventMoment("New visitors are rejected", "reject"),
 }

@@ -59,10 +59,18 @@ NUMBERS: Mapping[str, NumberField] = {
         "In the pre-queue (%)", "50", 0, 100, "Share of the visitors who come before the start."
     ),
     "total_active_users": NumberField(
-        "Other limit: active visitors at once", "", 1, 2_147_483_647, "Empty: no comparison."
+        "Other limit: active visitors at once",
+        "",
+        1,
+        2_147_483_647,
+        "Leave blank for no comparison.",
     ),
     "new_users_per_minute": NumberField(
-        "Other limit: new visitors per minute", "", 1, 2_147_483_647, "Empty: no comparison."
+        "Other limit: new visitors per minute",
+        "",
+        1,
+        2_147_483_647,
+        "Leave blank for no comparison.",
     ),
 }
 

@@ -152,7 +152,7 @@ def _fields(values: Mapping[str, Any], faults: Faults, incidents: list[Json]) ->
     incident = str(values.get("incident", ""))
     if incident and incident not in dict(about):
         about.append((incident, "An incident that is no longer kept"))
-    title = "Such as: Maintenance on Sunday. Left out beside an incident, which has its own."
+    title = "Such as “Maintenance on Sunday”. An incident has its own."
     text = "Plain text for everyone; blank lines separate paragraphs."
     return [
         FieldView(

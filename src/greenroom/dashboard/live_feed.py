@@ -183,6 +183,8 @@ def live_frame(
         (one for one in reversed(trail.minutes[-5:]) if one.waited_p50_s is not None), None
     )
     estimate = figures.estimate if figures.waiting else None
+    most_s = estimate.most_s if estimate else None
+    capacity = state.capacity if state else None
     return LiveFrame(
         at_ms=now_ms,
         word=live.word,
@@ -194,7 +196,7 @@ def live_frame(
         minute_limit=room.new_users_per_minute,
         waiting=figures.waiting,
         wait_s=_finite(estimate.p50_s) if estimate else None,
-        wait_most_s=_finite(estimate.most_s) if estimate and estimate.most_s else None,
+        wait_most_s=_finite(most_s) if most_s else None,
         binds=said.binds,
         title=said.title,
         text=said.text,
@@ -210,11 +212,10 @@ def live_frame(
         event_until_ms=live.now.phase_ends_ms,
         event_words=_event_words(live, now_ms),
         wait_words=_wait(live),
-        wait_note=no_estimate(live)
-        or (f"p95 {duration(estimate.most_s)}" if estimate and estimate.most_s else ""),
+        wait_note=no_estimate(live) or (f"p95 {duration(most_s)}" if most_s else ""),
         centers=figures.centers,
-        capacity=capacity_words(state.capacity, now_ms) if state and state.capacity else "",
-        capacity_reason=state.capacity.reason if state and state.capacity else "",
+        capacity=capacity_words(capacity, now_ms) if capacity else "",
+        capacity_reason=capacity.reason if capacity else "",
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Container
 from typing import Protocol
 
 from greenroom.admission.lease import CUT_OFF_MS, Lease
-from greenroom.admission.messages.moves import NOWHERE, Moves, MovesDown
+from greenroom.admission.messages.moves import NOWHERE, Claim, Moves, MovesDown
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
@@ -130,6 +130,16 @@ def visit(
     if claim.denied:
         del moves.claims[ticket_id]
         return ledger.poll(ticket_id, key, now_ms, random_bits)
+    return _claimed(ledger, ticket_id, claim, renewed_ms, now_ms) or ledger.poll(
+        ticket_id, key, now_ms, random_bits
+    )
+
+
+def _claimed(
+    ledger: SessionLedger, ticket_id: bytes, claim: Claim, renewed_ms: int, now_ms: int
+) -> Outcome | None:
+    """While the session is asked for. None: nothing is left but the line."""
+    until_ms = renewed_ms + ledger.sessions.life_ms
     hopeful = ledger.lease.connected(now_ms) and now_ms - claim.since_ms < CUT_OFF_MS
     if not hopeful:
         outcome = ledger.admit_mover(ticket_id, now_ms)
@@ -138,14 +148,14 @@ def visit(
     if ledger.strong:
         if hopeful:
             return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
-        return ledger.poll(ticket_id, key, now_ms, random_bits)
+        return None
     if ledger.renews:
         claim.served_ms = now_ms
         if hopeful and until_ms - now_ms < CUT_OFF_MS:
             # the session may be over before it is asked for: no page that could not be kept to
             claim.renewed_ms = now_ms
             return _held_for(ledger, now_ms)
-    moves.unconfirmed += 1
+    ledger.moves.unconfirmed += 1
     return Outcome(
         Standing.ACTIVE, until_ms, renewed_ms, 0, now_ms - renewed_ms if ledger.renews else 0
     )

@@ -6,8 +6,10 @@ from greenroom.configuration import rooms
 from greenroom.configuration.dashboard import zones as zone_pages
 from greenroom.dashboard.page_forms import branding_fields, page_document, shown_page
 from greenroom.dashboard.pages.rooms import FORM, STEPS
+from greenroom.health.dashboard import checks as health
 from greenroom.model.branding import Branding
 from greenroom.model.fields import form_fields, specs
+from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck
 from greenroom.model.room import Room
 from greenroom.model.zone import Zone
 from greenroom.web.api_schema import EXTENSION
@@ -43,6 +45,17 @@ NOT_IN_THE_ZONE_FORM = {
 def test_every_setting_of_a_zone_has_a_form_or_a_reason() -> None:
     assert set(zone_pages.FORM) == set(form_fields(Zone))
     assert set(zone_pages.FORM) | set(NOT_IN_THE_ZONE_FORM) == set(specs(Zone))
+
+
+def test_every_setting_of_a_health_check_has_a_form() -> None:
+    assert set(health.FORM) == set(form_fields(HealthCheck))
+    assert set(specs(HealthCheck)) - set(health.FORM) == {
+        "id",
+        "check_regions",  # a list of boxes
+        "http_config",
+        "tcp_config",
+    }
+    assert set(health.PART_FORM) == set(specs(HttpCheck)) >= set(specs(TcpCheck))
 
 
 def test_the_section_of_every_setting_is_in_the_form() -> None:

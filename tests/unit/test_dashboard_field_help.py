@@ -11,27 +11,26 @@ from greenroom.configuration.dashboard import zones as zone_pages
 from greenroom.dashboard.pages import rooms as room_pages
 from greenroom.health import checks as health_checks
 from greenroom.health.dashboard import checks as health
-from greenroom.health.dashboard.checks import FIELD_HELP
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HttpCheck
-from greenroom.web.pages.forms import Faults, field_view
+from greenroom.web.pages.forms import Faults, field_view, help_of
 
 
 def _shown() -> list[tuple[str, str, str]]:
     """(field, label, help) of the forms of zones, rooms and health checks."""
     tables = (
-        (zones.ZONE, {name: form.label for name, form in zone_pages.FORM.items()}, {}),
-        (rooms.ROOM, room_pages.LABELS, {}),
-        (health_checks.HEALTH_CHECK, health.LABELS, FIELD_HELP),
+        (zones.ZONE, zone_pages.FORM),
+        (rooms.ROOM, room_pages.FORM),
+        (health_checks.HEALTH_CHECK, health.FORM),
     )
     found = [
-        (name, label, field_view(schema, name, "", Faults(), told=told.get(name, "")).help)
-        for schema, labels, told in tables
-        for name, label in labels.items()
+        (name, form.label, field_view(schema, name, "", Faults()).help)
+        for schema, forms in tables
+        for name, form in forms.items()
     ]
     return found + [
-        (name, label, FIELD_HELP.get(name) or specs(HttpCheck)[name].help)
-        for name, label in health.PART_LABELS.items()
+        (name, form.label, help_of(specs(HttpCheck)[name]))
+        for name, form in health.PART_FORM.items()
     ]
 
 

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
+from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, vars_of, wrong_fields
 
 TYPES = ("HTTP", "HTTPS", "TCP")
 REGIONS = (
@@ -58,22 +58,59 @@ NOT_TO_BE_SET = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpCheck:
-    method: str = spec("method of the request", "GET", choices=("GET", "HEAD"))
-    path: str = spec("path and query to request", "/", low=1, high=2_048)
-    port: int = spec("port; 0 = 80 for HTTP, 443 for HTTPS", 0, low=0, high=65_535)
+    method: str = spec(
+        "method of the request",
+        "GET",
+        choices=("GET", "HEAD"),
+        form=FormSpec("more", "Method", "HEAD asks for the page without its content."),
+    )
+    path: str = spec(
+        "path and query to request", "/", low=1, high=2_048, form=FormSpec("request", "Path")
+    )
+    port: int = spec(
+        "port; 0 = 80 for HTTP, 443 for HTTPS",
+        0,
+        low=0,
+        high=65_535,
+        form=FormSpec("request", "Port"),
+    )
     expected_codes: tuple[str, ...] = spec(
-        "expected status codes: `200`, or `2xx` for a whole class", ("200",), low=1, high=CODES_MAX
+        "expected status codes: `200`, or `2xx` for a whole class",
+        ("200",),
+        low=1,
+        high=CODES_MAX,
+        form=FormSpec("request", "Expected status codes"),
     )
     expected_body: str = spec(
-        "text that must occur in the first 10 KB of the body; case is ignored", "", high=BODY_READ
+        "text that must occur in the first 10 KB of the body; case is ignored",
+        "",
+        high=BODY_READ,
+        form=FormSpec("request", "Text in the answer"),
     )
-    follow_redirects: bool = spec("follow redirects and check the last response", False)
-    allow_insecure: bool = spec("accept any certificate", False)
+    follow_redirects: bool = spec(
+        "follow redirects and check the last response",
+        False,
+        form=FormSpec("more", "Follow redirects"),
+    )
+    allow_insecure: bool = spec(
+        "accept any certificate",
+        False,
+        form=FormSpec(
+            "more",
+            "Accept any certificate",
+            "Also one that has expired, or is for another name.",
+        ),
+    )
     header: dict[str, tuple[str, ...]] | None = spec(
         "headers to send, name -> list of values; `Host` also sets the server name of TLS",
         None,
         nullable=True,
         high=HEADERS_MAX,
+        form=FormSpec(
+            "more",
+            "Headers to send",
+            "One on each line, as Host: shop.example.com. Host also sets the name for TLS.",
+        ),
     )
 
     def header_value(self, name: str) -> str:
@@ -105,39 +142,66 @@ class HealthCheck:
         low=1,
         high=200,
         example="origin",
+        form=FormSpec("name", "Name", "A short name for you and your colleagues."),
     )
     address: str = spec(
         "host name or IP address of the server that is checked",
         low=1,
         high=254,
         example="origin.example.com",
+        form=FormSpec("server", "Server"),
     )
-    description: str = spec("only your team sees it", "", high=10_000)
-    type: str = spec("protocol of the check", "HTTP", choices=TYPES)
+    description: str = spec(
+        "only your team sees it", "", high=10_000, form=FormSpec("note", "Note")
+    )
+    type: str = spec(
+        "protocol of the check",
+        "HTTP",
+        choices=TYPES,
+        form=FormSpec("protocol", "Protocol", "HTTP and HTTPS ask for a page; TCP only connects."),
+    )
     interval: int = spec(
         "time between two probes of one agent; 0 = the default",
         60,
         unit="seconds",
         low=1,
         high=3_600,
+        form=FormSpec("how", "Probe every"),
     )
-    timeout: int = spec("timeout of one try; 0 = the default", 5, unit="seconds", low=1, high=60)
+    timeout: int = spec(
+        "timeout of one try; 0 = the default",
+        5,
+        unit="seconds",
+        low=1,
+        high=60,
+        form=FormSpec("how", "Give up after"),
+    )
     retries: int = spec(
-        "immediate retries, only after a timeout; 0 = the default", 2, low=1, high=5
+        "immediate retries, only after a timeout; 0 = the default",
+        2,
+        low=1,
+        high=5,
+        form=FormSpec("how", "Tries after a timeout"),
     )
     consecutive_fails: int = spec(
         "consecutive failed probes of an agent before it reports unhealthy; 0 = the default",
         1,
         low=1,
         high=20,
+        form=FormSpec("how", "Failures until unhealthy"),
     )
     consecutive_successes: int = spec(
         "consecutive successful probes of an agent before it reports healthy; 0 = the default",
         1,
         low=1,
         high=20,
+        form=FormSpec("how", "Successes until healthy"),
     )
-    suspended: bool = spec("send no probes", False)
+    suspended: bool = spec(
+        "send no probes",
+        False,
+        form=FormSpec("how", "Suspend the check", "It sends nothing until you take this off."),
+    )
     check_regions: tuple[str, ...] | None = spec(
         "regions to probe from; null = one, chosen by greenroom; `ALL_REGIONS` = all",
         None,

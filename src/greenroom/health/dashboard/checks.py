@@ -15,7 +15,7 @@ from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
-from greenroom.model.fields import specs
+from greenroom.model.fields import form_fields, specs
 from greenroom.model.health_check import ALL_REGIONS, CONFIGS, HealthCheck, HttpCheck
 from greenroom.model.notification import AlertPolicy
 from greenroom.model.probe import REASON_WORDS, ProbeResult
@@ -26,6 +26,7 @@ from greenroom.web.pages.forms import (
     Faults,
     FieldView,
     field_view,
+    help_of,
     read_value,
     schema_field,
     unchanged_since,
@@ -47,37 +48,8 @@ WORDS = {
     "suspended": "Suspended",
 }
 
-LABELS: Mapping[str, str] = {
-    "name": "Name",
-    "type": "Protocol",
-    "address": "Server",
-    "interval": "Probe every",
-    "timeout": "Give up after",
-    "retries": "Tries after a timeout",
-    "consecutive_fails": "Failures until unhealthy",
-    "consecutive_successes": "Successes until healthy",
-    "suspended": "Suspend the check",
-    "description": "Note",
-}
-PART_LABELS: Mapping[str, str] = {
-    "path": "Path",
-    "port": "Port",
-    "expected_codes": "Expected status codes",
-    "expected_body": "Text in the answer",
-    "method": "Method",
-    "follow_redirects": "Follow redirects",
-    "allow_insecure": "Accept any certificate",
-    "header": "Headers to send",
-}
-
-FIELD_HELP: Mapping[str, str] = {
-    "name": "A short name for you and your colleagues.",
-    "type": "HTTP and HTTPS ask for a page; TCP only connects.",
-    "suspended": "It sends nothing until you take this off.",
-    "allow_insecure": "Also one that has expired, or is for another name.",
-    "method": "HEAD asks for the page without its content.",
-    "header": "One on each line, as Host: shop.example.com. Host also sets the name for TLS.",
-}
+FORM = form_fields(HealthCheck, "name", "protocol", "server", "how", "note")
+PART_FORM = form_fields(HttpCheck, "request", "more")
 
 PART_KINDS = {"port": int, "follow_redirects": bool, "allow_insecure": bool}
 
@@ -263,7 +235,7 @@ def _values(shown: Json) -> Json:
 def _document(page: PageRequest) -> Json:
     schema = health_checks.HEALTH_CHECK
     document: Json = {}
-    for name in LABELS:
+    for name in FORM:
         value = read_value(
             _plain(schema_field(schema, name).default), page.field(name), present=name in page.form
         )
@@ -272,7 +244,7 @@ def _document(page: PageRequest) -> Json:
     part_name, record = CONFIGS.get(str(document["type"]).upper(), CONFIGS["HTTP"])
     names = [
         name
-        for name in PART_LABELS
+        for name in PART_FORM
         if name in specs(record) and (record is HttpCheck or name == "port")
     ]
     part = {
@@ -342,8 +314,8 @@ def _form(
 ) -> Response:
     chosen = values.get("check_regions") or ()
     region_problems = faults.take("check_regions")
-    fields = [_field(name, values, faults) for name in LABELS]
-    part = [_part_field(name, values, faults) for name in PART_LABELS]
+    fields = [_field(name, values, faults) for name in FORM]
+    part = [_part_field(name, values, faults) for name in PART_FORM]
     return page.render(
         "health_form.html",
         status,
@@ -365,14 +337,7 @@ def _form(
 def _field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldView:
     default = schema_field(health_checks.HEALTH_CHECK, name).default
     value = values.get(name, default if isinstance(default, (str, int, bool)) else "")
-    made = field_view(
-        health_checks.HEALTH_CHECK,
-        name,
-        value,
-        faults,
-        label=LABELS[name],
-        told=FIELD_HELP.get(name, ""),
-    )
+    made = field_view(health_checks.HEALTH_CHECK, name, value, faults)
     kind = {bool: "checkbox", int: "number"}.get(_plain(default), made.kind)
     return replace(made, kind=kind)
 
@@ -389,10 +354,10 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
     )
     return FieldView(
         name=name,
-        label=PART_LABELS[name],
+        label=PART_FORM[name].label,
         kind=kind,
         value=values.get(name, "" if shown is None else shown),
-        help=FIELD_HELP.get(name) or rule.help[:1].upper() + rule.help[1:].replace("`", "") + ".",
+        help=help_of(rule),
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
     )

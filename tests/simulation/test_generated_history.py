@@ -97,6 +97,11 @@ def test_a_store_filled_with_it_says_that_all_of_it_is_generated(
         )
     )
     (row,) = found.rows
+    end_s = now_s // 60 * 60
+    newest = keeper.answer(
+        Question(end_s - 60, end_s + 60, metrics=(Wanted("sum", "minutesGenerated"),))
+    )
+    assert newest.generated == 1, "up to the current minute"
     keeper.close()
     minutes = 2 * 1_440
     assert (found.generated, row["sum", "minutesGenerated"]) == (minutes, minutes)

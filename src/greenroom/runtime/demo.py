@@ -130,7 +130,7 @@ async def _demo(
 
 def fill_with_history(data: Path, room: Room, now_s: int) -> None:
     """The only place where anything generated enters analytics. Raises StorageFailed."""
-    end_s = now_s // 3_600 * 3_600
+    end_s = now_s // 60 * 60
     begin_s = end_s - HISTORY_DAYS * 86_400
     keeper = open_keeper(
         "", data, AnalyticsRetention(), lambda _: RoomPlace(FILE_ZONE_ID, room.name)
@@ -140,7 +140,7 @@ def fill_with_history(data: Path, room: Room, now_s: int) -> None:
         for parts in history(random.Random, room, begin_s * 1000, end_s * 1000):
             waiting += parts
             hour_ends_s = (parts[-1].minute + 1) * 60
-            if hour_ends_s % WRITE_EVERY_S == 0 or hour_ends_s == end_s:
+            if (end_s - hour_ends_s) % WRITE_EVERY_S == 0:
                 keeper.write(waiting, hour_ends_s)
                 waiting = []
     finally:

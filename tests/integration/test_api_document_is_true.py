@@ -46,6 +46,9 @@ TWICE = ("smart shield health checks",)
 
 LIMITS = {"new_users_per_minute": 200, "total_active_users": 200}
 
+STARS = r"^(?:\*(?: \*)*)?$"
+"""Some of the values of `frame_ancestors`: drawing from its own pattern takes half of all the time."""
+
 
 class Kept:
     """One of everything, made again when a request took it away."""
@@ -191,7 +194,15 @@ def schema(api) -> Iterator[Any]:
     config = SchemathesisConfig.from_dict(
         {**CONFIG, "headers": {"Authorization": f"Bearer {api.token}"}}
     )
+
+    @schemathesis.hook
+    def before_load_schema(context: Any, raw: dict[str, Any]) -> None:
+        for name in ("Room", "RoomCreate", "RoomEdit"):
+            extensions = raw["components"]["schemas"][name]["properties"]["greenroom"]
+            extensions["properties"]["frame_ancestors"]["pattern"] = STARS
+
     schema = schemathesis.openapi.from_asgi(f"{PREFIX}/openapi.json", api.app, config=config)
+    hooks.unregister(before_load_schema)
     kept, requests = Kept(api), itertools.count(1)
 
     @schemathesis.hook

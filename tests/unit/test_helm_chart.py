@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -65,6 +64,8 @@ def rendered(values: dict[str, Any]) -> dict[str, Any]:
 def test_the_schemas_of_kubernetes_take_what_is_rendered(
     values: dict[str, Any], version: str
 ) -> None:
+    import kubernetes_validate  # a second, which every worker would wait for
+
     manifests = rendered(values)
     assert len(manifests) == (9 if values else 5)
     for kind, one in manifests.items():

@@ -190,7 +190,7 @@ def test_the_page_may_be_closed_and_the_place_waits_for_ten_minutes_after_its_tu
 
 
 def test_the_page_of_a_visitor_with_an_entry_says_that_it_may_be_closed(site_of: Open) -> None:
-    site = site_of(total_active_users=100, calendar_after_minutes=1)
+    site = site_of(total_active_users=100, calendar_after_minutes=1, json_response_enabled=True)
     waiting = waits(site, 4)
     assert b"id=kept>Keep this" in body(waiting.visit())
     entry_of(waiting)
@@ -200,6 +200,8 @@ def test_the_page_of_a_visitor_with_an_entry_says_that_it_may_be_closed(site_of:
         assert b"id=kept>The time is an estimate. You may close the waiting page" in page
         assert b"up to 10 min after" in page
     update = (*NAVIGATES, (b"greenroom-update", b"fifo"))
+    told = body(waiting.visit(headers=((b"accept", b"application/json"),)))
+    assert b'"absentMinutes":10' in told
     assert b'"kept":"The time is an estimate. You may' in body(waiting.visit(headers=update))
 
 

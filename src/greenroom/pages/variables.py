@@ -486,6 +486,14 @@ EXTENSIONS: tuple[Variable, ...] = (
         "the people ahead would take everything that is left, one each; in JSON in `offers`",
         template_only=True,
     ),
+    _V(
+        "absentMinutes",
+        "integer",
+        lambda f: f.held.away_minutes,
+        "for how long the place waits after its turn, of a visitor who has taken a calendar entry and"
+        " may close the page; 0: the page has to stay open; in JSON only where it is not 0",
+        template_only=True,
+    ),
 )
 
 TEMPLATE_VARIABLES: dict[str, Variable] = {row.name: row for row in VARIABLES} | {
@@ -503,6 +511,8 @@ def published(facts: PageVariables) -> dict[str, Value]:
 def ours(facts: PageVariables) -> dict[str, Any]:
     """`greenroom`; `offers` only where operators said what is left."""
     found: dict[str, Any] = {name: read(facts) for name, read in _OURS}
+    if facts.held.away_minutes:
+        found["absentMinutes"] = facts.held.away_minutes
     if facts.held.offers is not None:
         found["offers"] = {
             "soldOut": facts.sold_out,

@@ -32,6 +32,7 @@ TRIALS: list[Trial] = [
     trials.prompt_heads,
     trials.everybodys_turn,
     trials.messages_astray,
+    trials.while_the_origin_fails,
     trials.two_restarts,
     trials.first_in_line,
 ]

@@ -157,6 +157,18 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "give_back", lambda self, now_ms: None)
 
 
+@broken(trials.while_the_origin_fails)
+def frees_the_unit_of_a_kept_turn_twice(patch: pytest.MonkeyPatch) -> None:
+    def expired(
+        original: Any, self: Ledger, ticket_id: bytes, until_ms: int, ended_ms: int
+    ) -> None:
+        original(self, ticket_id, until_ms, ended_ms)
+        if self.failures.is_kept(ticket_id, ended_ms):
+            self.lease.free()
+
+    around(patch, Ledger, "expired", expired)
+
+
 @broken(trials.messages_astray)
 def grants_again_when_a_message_comes_twice(patch: pytest.MonkeyPatch) -> None:
     def is_late(original: Any, self: Lease, down: Any) -> bool:

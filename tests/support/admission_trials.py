@@ -14,6 +14,7 @@ from admission_world import START_MS, HandClock, answer_of, bits, small_room, ti
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
+from greenroom.admission.ledger.failures import fail, reenter
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.methods import OVERTAKING_MS
@@ -355,6 +356,84 @@ class Astray:
                 )
             else:
                 self.ledgers[index].apply(message, self._local(index))
+
+
+class OriginFails(Astray):
+    """While documents fail everywhere: clocks of sessions stand still, and visitors re-enter."""
+
+    def __init__(self, seed: int, room: Room, centers: int) -> None:
+        super().__init__(seed, room, centers)
+        self.failing = Random(f"{seed} failing")
+        self.keys: dict[bytes, int] = {}
+        self.failed: list[set[bytes]] = [set() for _ in range(centers)]
+        self.reentered = 0
+
+    def _visit(self, index: int) -> None:
+        super()._visit(index)
+        self.now_ms += self.failing.choice((0, 0, 300, 2_000))
+        self._fail(index)
+        self._return(index)
+        self.ledgers[index].log.clear()
+
+    def _crash(self, index: int) -> None:
+        super()._crash(index)
+        self.failed[index].clear()
+
+    def _entered(self, index: int, one: bytes, key: int, outcome: Outcome) -> None:
+        self.keys[one] = key
+        super()._entered(index, one, key, outcome)
+
+    def _fail(self, index: int) -> None:
+        ledger, inside = self.ledgers[index], self.inside[index]
+        if not inside:
+            return
+        one = self.failing.choice(list(inside))
+        if one in self.failed[index] and self.failing.random() < 0.97:
+            return  # has gone away
+        outcome = fail(ledger, one, self._local(index))
+        if outcome.standing is Standing.ACTIVE:
+            inside[one] = outcome.expires_ms
+            self.failed[index].add(one)
+
+    def _browse(self, index: int) -> None:
+        inside = self.inside[index]
+        away = {one: inside.pop(one) for one in self.failed[index] & inside.keys()}
+        super()._browse(index)
+        inside.update(away)
+
+    def _return(self, index: int) -> None:
+        ledger, local_ms = self.ledgers[index], self._local(index)
+        for one in self.failing.sample(sorted(self.failed[index]), min(2, len(self.failed[index]))):
+            if ledger.view(one, local_ms).kept_ms and one in self.keys:
+                key, bits = self.keys[one], self.failing.getrandbits(64)
+                outcome = reenter(ledger, one, key, local_ms, bits)
+                self.inside[index].pop(one, None)
+                if outcome.standing is Standing.ADMITTED:
+                    self.reentered += 1
+                    self.failed[index].discard(one)
+                    self.waiting[index].pop(one, None)
+                    self._entered(index, one, key, outcome)
+                elif outcome.standing is Standing.WAITING:
+                    self.waiting[index][one] = key
+
+
+def while_the_origin_fails(seeds: range = range(5), steps: int = 1_200) -> list[str]:
+    """As `messages_astray`, and visitors whom the origin failed do re-enter."""
+    found, reentered = [], 0
+    for seed in seeds:
+        draw = Random(seed)
+        room = small_room(
+            total_active_users=draw.choice((1, 4, 20)),
+            new_users_per_minute=draw.choice((3, 10, 40)),
+            queueing_method=draw.choice(("fifo", "random")),
+            session_duration=1,
+            disable_session_renewal=draw.random() < 0.5,
+            confirm_newcomers=False,
+        )
+        trial = OriginFails(seed, room, draw.choice((1, 2, 3)))
+        found += [f"seed {seed}: {problem}" for problem in trial.run(steps)]
+        reentered += trial.reentered
+    return found if reentered >= 2 else [*found, f"{reentered} visitors re-entered"]
 
 
 def messages_astray(seeds: range = range(44, 60), steps: int = 1_500) -> list[str]:

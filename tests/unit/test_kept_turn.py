@@ -99,10 +99,10 @@ def test_who_comes_back_after_the_session_is_in_again_and_counted(site_of: Open)
     visitor = inside(site)
     fails(visitor)
     site.advance(SESSION_MS + 60_000)
-    forward(visitor.visit())
+    assert forward(visitor.visit()).reentered
     assert site.events_seen[-1].decided is Decided.REENTERED
     assert site.counted.of(site.rooms[0].id)["reentered"] == 1
-    forward(visitor.visit())
+    assert not forward(visitor.visit()).reentered
     assert site.events_seen[-1].decided is Decided.ACTIVE
 
 

@@ -14,6 +14,7 @@ from greenroom.model.visit import NO_HOME, Outcome, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
+REENTERED = Decided.REENTERED
 
 SESSIONS_REMEMBERED: int = 4_096
 """Sessions whose last verdict is cached: at most 4 MB."""
@@ -140,6 +141,7 @@ def _forward(
         arrival.scheme,
         room.page,
         prefix=arrival.prefix,
+        reentered=decided is REENTERED,
     )
     return _with_lines(forward, room.extensions) if passed or room.extensions else forward
 

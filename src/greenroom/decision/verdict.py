@@ -32,6 +32,7 @@ class Forward(msgspec.Struct, frozen=True, gc=False):
     prefix: str = ""  # the arrival's, on which the path of the cookie depends
     session: bytes = b""  # value of the header Greenroom-Session, which applications read; or empty
     lines: bytes = b""  # of the pass and of that header, for the built-in gateway
+    reentered: bool = False  # by a turn that was kept when the origin failed
 
 
 SharedPages = dict[tuple[Page, bytes | None, int], tuple[AnswerHeaders, bytes]]

@@ -29,16 +29,14 @@ class RequestRecord(msgspec.Struct, frozen=True):
 
     @property
     def handled(self) -> str:
-        """How: forward, hold, answer, or refuse (before or without a decision)."""
+        """How: forward, reenter (forwarded by a turn that was kept), hold, answer, or refuse
+        (before or without a decision).
+        """
         if self.verdict is None:
             return "refuse"
-        return (
-            "forward"
-            if isinstance(self.verdict, Forward)
-            else "hold"
-            if isinstance(self.verdict, Hold)
-            else "answer"
-        )
+        if isinstance(self.verdict, Forward):
+            return "reenter" if self.verdict.reentered else "forward"
+        return "hold" if isinstance(self.verdict, Hold) else "answer"
 
     @property
     def room_id(self) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.origin.address import Origin
+from greenroom.model.record import replace
 from greenroom.model.visit import Ticket
 
 PAGE = "Accept: text/html\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
@@ -74,5 +75,36 @@ def test_the_time_counts_from_the_line_for_a_connection_on(rig, run) -> None:
             found = rig.counts.documents.of("room").histogram
             assert found.total == 2
             assert found.sum_ms >= 440, "the second one waited for the first"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "head", "status", "failures"),
+    [
+        (INSIDE, PAGE, 500, 1),
+        (INSIDE, PAGE, 502, 1),
+        (INSIDE, PAGE, 504, 1),
+        (INSIDE, PAGE, 501, 0),
+        (INSIDE, PAGE, 404, 0),
+        (INSIDE, PAGE, 200, 0),
+        (INSIDE, IMAGE, 500, 0),
+        (Forward(room_id="room"), PAGE, 500, 0),
+        (Forward(room_id="room", ticket=INSIDE.ticket, provisional=True), PAGE, 500, 0),
+    ],
+)
+def test_failed_documents_of_admitted_visitors_keep_their_turn(
+    rig, run, verdict, head, status, failures
+) -> None:
+    async def story() -> None:
+        lines = b"Greenroom-Session: ends=1\r\n"
+        rig.decisions.decide = lambda _: replace(verdict, set_cookie=rig.TICKET, lines=lines)
+        rig.app = rig.says(says(status))
+        async with rig.running(), rig.visitor() as talk:
+            response = await talk.get(head=head)
+            assert (response.status, response.whole) == (status, True)
+            assert response.all("Set-Cookie") == [rig.TICKET.decode()]
+            assert response.header("Greenroom-Session") == "ends=1"
+            assert rig.decisions.failed == failures
 
     run(story())

@@ -308,7 +308,7 @@ class Exchange(OriginRequest):
         ):
             return obeyed, b""
         if head.status in FAILURES and is_document(forward, self.head):
-            return visitor.gateway.receiver.failed_document(forward).report(), forward.pass_cookie
+            return visitor.gateway.receiver.failed_document(forward).report(), forward.lines
         if (
             forward.renews_early
             and head.caching

@@ -133,5 +133,6 @@ Cookies, tickets, tokens and bodies are never logged.
 
 With `access = "json"` each request is a line of its own, on standard output or in `access_file`:
 `time` (Unix, seconds), `client`, `method`, `scheme`, `host`, `path`,
-`status` (0: the visitor left first), `bytes`, `duration_ms`, `handled` (`forward`, `hold`, `answer`, `refuse`), `room`, `referrer` and `user_agent`.
+`status` (0: the visitor left first), `bytes`, `duration_ms`,
+`handled` (`forward`, `reenter`, `hold`, `answer`, `refuse`), `room`, `referrer` and `user_agent`.
 """

@@ -131,7 +131,7 @@ def test_pages_of_the_file_are_shown_and_changed_in_the_file(
         visitor.post(f"{AT}/sp1/remove", revision="0"),
     ):
         assert answer.status_code == 403
-        assert "can only be changed there" in answer.text
+        assert "change it there" in answer.text
 
 
 def test_viewers_see_pages_and_do_not_change_them(dashboard: DashboardRig) -> None:

@@ -238,6 +238,15 @@ def test_the_clock_stands_still_for_half_an_hour_in_an_hour() -> None:
     assert STILL_MS <= lasted_ms - site.room.session_ms <= STILL_MS + 1_000
 
 
+def test_a_hundred_failures_in_a_second_are_written_once() -> None:
+    site = Visitors()
+    site.do("come", 0)
+    written = len(site.pages.payloads)
+    for _ in range(100):
+        site.do("fail", 0)
+    assert len(site.pages.payloads) == written + 1
+
+
 def test_failures_far_apart_do_not_stop_the_clock() -> None:
     site = Visitors(disable_session_renewal=True)
     ends_ms = site.do("come", 0).expires_ms

@@ -159,10 +159,12 @@ def fail(ledger: Failable, ticket_id: bytes, now_ms: int) -> Outcome:
     if outcome.standing is not Standing.ACTIVE:
         return GONE
     failures, renewed_ms = ledger.failures, outcome.renewed_ms
+    before = failures.rows.get(ticket_id)
     still_ms = failures.fail(ticket_id, now_ms)
     if still_ms is None:
         return outcome
-    ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
+    if failures.rows[ticket_id] != before:  # once a second at most, however many fail
+        ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
     if still_ms and not ledger.renews and not ledger.lease.fenced(now_ms):
         renewed_ms = min(now_ms, renewed_ms + still_ms)
         if renewed_ms > outcome.renewed_ms:

@@ -70,6 +70,10 @@ def test_permits_that_reach_only_ghosts_do_not_hold_up_the_line() -> None:
     assert campaign(range(1027, 1028)) == []
 
 
+def test_sessions_of_passthrough_that_moved_are_counted_when_their_ledger_is_lost() -> None:
+    assert campaign(range(526, 527)) == []
+
+
 def test_every_kind_of_fault_can_happen() -> None:
     assert set(FAULTS) == set(FAULT_HANDLERS)
     seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}

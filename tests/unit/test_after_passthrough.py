@@ -4,6 +4,7 @@ them again.
 
 from dataclasses import replace
 
+import pytest
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission.coordinator.coordinator import Coordinator
@@ -89,7 +90,8 @@ def test_visitors_beyond_the_limit_count_when_their_data_center_loses_its_ledger
     assert coordinator.pool + there.lease.permits + here.lease.permits == room.total_active_users
 
 
-def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along() -> None:
+@pytest.mark.parametrize("movers", [4, 5])
+def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along(movers: int) -> None:
     now_ms = START_MS
     room = small_room(
         total_active_users=2,
@@ -110,10 +112,10 @@ def test_a_visitor_beyond_the_limit_who_moves_takes_a_unit_of_the_room_along() -
     for number in range(5):
         assert here.arrive(ticket_id(number), now_ms, 0).standing is Standing.ADMITTED
     sync()
-    for number in range(4):
+    for number in range(movers):
         visit(there, ticket_id(number), make_key(now_ms, number), "here", now_ms, now_ms, now_ms, 0)
     sync()
-    assert len(there.sessions.inside) == 4
+    assert len(there.sessions.inside) == movers
     ledgers[0] = Ledger(
         room, "here", 2, now_ms
     )  # it loses its ledger when others have more of its units than it ever had

@@ -225,8 +225,8 @@ class Coordinator(Allotment):
         become negative.
         """
         owed = center.owed
+        self.pool -= owed  # also where nothing is left there: sessions in debt may have moved away
         if center.held + owed:
-            self.pool -= owed
             center.orphans += center.held + owed
             center.orphans_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
         if center.held or owed or center.value:

@@ -12,9 +12,10 @@ from typing import Any
 
 import duckdb
 import gql
-from api_rig import GREENROOM, Api, create_token
+from api_rig import Api, create_token
 from gql.transport.httpx import HTTPXTransport
 from tests.conftest import eventually
+from warm_start import GREENROOM
 
 QUERY = """query Rooms($since: Time!, $n: uint64!) { viewer { zones { zoneTag
   total: waitingRoomAnalyticsAdaptiveGroups(limit: $n, filter: {datetime_geq: $since}) {

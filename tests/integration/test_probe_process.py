@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from api_rig import ACCOUNT, GREENROOM, Api, create_token
+from api_rig import ACCOUNT, Api, create_token
+from warm_start import GREENROOM
 
 CONFIG = """
 origin = "{url}"

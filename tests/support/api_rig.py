@@ -5,23 +5,20 @@ that.
 import http.client
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cloudflare
+from warm_start import output_of
 
-GREENROOM = Path(sys.executable).with_name("greenroom")
 ACCOUNT = "67726565656e726f6f6d000000000001"
 
 
 def create_token(data: Path, name: str, *options: str) -> str:
     """The secret of a new token, made at the command line."""
-    command = [GREENROOM, "token", "create", name, "--data", str(data), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return output_of("token", "create", name, "--data", str(data), *options).strip()
 
 
 @dataclass

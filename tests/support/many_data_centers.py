@@ -6,9 +6,8 @@ which it was sent and the one at which it came.
 """
 
 import asyncio
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,9 +17,7 @@ from urllib.request import urlopen
 import redis
 from ports import free_port
 from redis_world import RedisServer
-
-GREENROOM = Path(sys.executable).with_name("greenroom")
-
+from warm_start import WarmProcess
 
 START_S = 180.0
 """Six processes at once on a machine that does other things too."""
@@ -94,13 +91,11 @@ class Edge:
     port: int
     control: int
     log: Path
-    process: subprocess.Popen[bytes] | None = None
+    process: WarmProcess | None = None
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [str(GREENROOM), "edge", *self.arguments], stdout=log, stderr=log
-            )
+            self.process = WarmProcess(["edge", *self.arguments], dict(os.environ), log)
 
     def kill(self) -> None:
         """kill -9."""

@@ -16,8 +16,10 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 GREENROOM = str(Path(sys.executable).with_name("greenroom"))
 
@@ -25,13 +27,26 @@ GREENROOM = str(Path(sys.executable).with_name("greenroom"))
 class WarmProcess:
     """What a test uses of `subprocess.Popen`."""
 
-    def __init__(self, arguments: list[str], env: dict[str, str]) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        env: dict[str, str],
+        log: BinaryIO | None = None,
+        errors: BinaryIO | None = None,
+    ) -> None:
+        """What it prints goes to `log`, or to `stdout` here; its errors as well, or to `errors`."""
         self.args = [GREENROOM, *arguments]
         self.returncode: int | None = None
         out, write_out = os.pipe()
+        if log:
+            os.dup2(log.fileno(), write_out)
         self._status, write_status = os.pipe()
         order = json.dumps([self.args, env, os.getcwd()]).encode()
-        socket.send_fds(_server(), [struct.pack("i", len(order))], [write_out, write_status])
+        socket.send_fds(
+            _server(),
+            [struct.pack("i", len(order))],
+            [write_out, errors.fileno() if errors else write_out, write_status],
+        )
         _server().sendall(order)
         os.close(write_out)
         os.close(write_status)
@@ -45,7 +60,9 @@ class WarmProcess:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            ended = select.poll()
+            ended.register(self._status, select.POLLIN)
+            if not ended.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             (self.returncode,) = struct.unpack("i", os.read(self._status, 4))
             os.close(self._status)
@@ -58,6 +75,20 @@ class WarmProcess:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def output_of(*arguments: str) -> str:
+    """What the command prints; raises CalledProcessError."""
+    with tempfile.TemporaryFile() as errors:
+        process = WarmProcess(list(arguments), dict(os.environ), errors=errors)
+        with process.stdout as stdout:
+            output = stdout.read()
+        if process.wait():
+            errors.seek(0)
+            raise subprocess.CalledProcessError(
+                process.wait(), process.args, output, errors.read().decode()
+            )
+    return output
 
 
 @functools.cache
@@ -80,13 +111,13 @@ def _server() -> socket.socket:
 def _fork_for_each(orders: socket.socket) -> None:
     """Returns in each child, as what it was ordered to be; does not return in the server."""
     while True:
-        head, fds, _, _ = socket.recv_fds(orders, 4, 2)
+        head, fds, _, _ = socket.recv_fds(orders, 4, 3)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         if not head:
             os._exit(0)
-        out, status = fds
+        out, err, status = fds
         (length,) = struct.unpack("i", head)
         args, env, folder = json.loads(orders.recv(length, socket.MSG_WAITALL))
         assert os.listdir("/proc/self/task") == [str(os.getpid())]  # a fork copies no threads
@@ -95,13 +126,15 @@ def _fork_for_each(orders: socket.socket) -> None:
             if child := os.fork():  # this one waits for it
                 os.write(status, struct.pack("i", child))
                 os.close(out)
+                os.close(err)
                 ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
                 os.write(status, struct.pack("i", ended))
                 os._exit(0)
             os.close(status)
             os.dup2(out, 1)
-            os.dup2(out, 2)
+            os.dup2(err, 2)
             os.close(out)
+            os.close(err)
             os.chdir(folder)
             os.environ.clear()
             os.environ.update(env)
@@ -109,6 +142,7 @@ def _fork_for_each(orders: socket.socket) -> None:
             sys.argv = args
             return
         os.close(out)
+        os.close(err)
         os.close(status)
 
 

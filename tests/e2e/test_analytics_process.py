@@ -17,6 +17,8 @@ from gql.transport.httpx import HTTPXTransport
 from tests.conftest import eventually
 from warm_start import GREENROOM
 
+from greenroom.analytics.rollup import SLOT_MS
+
 QUERY = """query Rooms($since: Time!, $n: uint64!) { viewer { zones { zoneTag
   total: waitingRoomAnalyticsAdaptiveGroups(limit: $n, filter: {datetime_geq: $since}) {
     count
@@ -72,6 +74,8 @@ def test_what_visitors_do_is_what_clients_read(greenroom: Any, origin: Any) -> N
         lambda: (room := running.status()["rooms"][0])["waiting_users"] and room,
         "the live figures have the visitor who waits",
     )
+    slot_s = SLOT_MS / 1000
+    time.sleep(slot_s + 0.5 - time.time() % slot_s)  # the minute's peaks are those of samples
     inside[0].get("/?greenroom=leave", "POST", {"Sec-Fetch-Site": "same-origin"})
     asked = time.monotonic()
     while (answer := waiter.get()).waiting:

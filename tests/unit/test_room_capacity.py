@@ -3,15 +3,17 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from admission_world import small_room
+from broken_builds import Break, Broken, Trial, around, found_by, must_be_found
 from hypothesis import given
 from hypothesis import strategies as st
 from visitors import Browser, Site
 
 from greenroom.admission.schedule import Effective
-from greenroom.capacity import WINDOW_MS, Histogram, Window
+from greenroom.capacity import WINDOW_MS, CapacityLaw, Histogram, Window
 from greenroom.capacity.measurement import (
     FORGOTTEN_MS,
     SILENT_MS,
@@ -78,6 +80,11 @@ def room(mode: str, **more: object) -> Room:
     return small_room(capacity=mode, total_active_users=400, new_users_per_minute=4_000, **more)
 
 
+def state_of(sessions: int, **more: Any) -> CapacityState:
+    fields = {"mode": "follow", "limit": sessions, "stopped": False, "reason": "", "measured_ms": 0}
+    return CapacityState(**{**fields, "sessions": sessions, **more})
+
+
 def answers(ms: int, active: int, count: int = 200) -> Window:
     return Window(documents=Histogram.of([ms] * count), active=active)
 
@@ -89,7 +96,7 @@ def run(capacity: RoomCapacity, window: Window | None, steps: int, since: int = 
 
 
 def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
-    capacity = RoomCapacity(room("follow"), 0, 300, START_MS)
+    capacity = RoomCapacity(room("follow"), None, 300, START_MS)
     well = run(capacity, answers(100, 300), 2)
     assert not well.stopped
     state = run(capacity, answers(4_000, 300), 1, since=2)
@@ -102,7 +109,7 @@ def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
 
 
 def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
-    capacity = RoomCapacity(room("follow"), 100, 100, START_MS)
+    capacity = RoomCapacity(room("follow"), state_of(100), 100, START_MS)
     noted = []
     for step in range(36):
         now_ms = START_MS + step * WINDOW_MS
@@ -116,7 +123,7 @@ def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
 
 
 def test_a_suggestion_has_evidence_expires_and_is_made_again() -> None:
-    capacity = RoomCapacity(room("suggest"), 0, 0, START_MS)
+    capacity = RoomCapacity(room("suggest"), None, 0, START_MS)
     assert run(capacity, answers(100, 100), 3).proposal is None, (
         "the limit is right as far as known"
     )
@@ -135,7 +142,7 @@ def test_a_suggestion_has_evidence_expires_and_is_made_again() -> None:
 
 
 def test_a_suggestion_may_exceed_the_limit_by_what_has_been_seen() -> None:
-    capacity = RoomCapacity(room("suggest"), 0, 0, START_MS)
+    capacity = RoomCapacity(room("suggest"), None, 0, START_MS)
     proposal = run(capacity, answers(100, 400), 60).proposal
     assert proposal is not None
     assert 400 < proposal.sessions <= 460
@@ -143,9 +150,33 @@ def test_a_suggestion_may_exceed_the_limit_by_what_has_been_seen() -> None:
 
 @pytest.mark.parametrize("mode", ["observe", "follow"])
 def test_no_target_exceeds_what_the_operator_set(mode: str) -> None:
-    capacity = RoomCapacity(room(mode, floor=500), 0, 5_000, START_MS)
+    capacity = RoomCapacity(room(mode, floor=500), None, 5_000, START_MS)
     assert run(capacity, answers(100, 5_000), 60).sessions <= 400
     assert (capacity.note(run(capacity, None, 1), START_MS) is None) is (mode == "observe")
+
+
+def silent_after(before: list[tuple[int, int]], silent: int, takeovers: set[int]) -> list[str]:
+    """What grew while nothing was measured; in the steps `takeovers` another process begins to lead."""
+    capacity = RoomCapacity(room("follow"), None, 0, START_MS)
+    last = capacity.step(None, START_MS)
+    found = [] if last.sessions == last.limit == 100 else [f"begins with {last}"]
+    for step, (ms, active) in enumerate(before):
+        last = capacity.step(answers(ms, active), START_MS + step * WINDOW_MS)
+    for step in range(len(before), len(before) + silent):
+        now_ms = START_MS + step * WINDOW_MS
+        if step - len(before) in takeovers:
+            capacity = RoomCapacity(room("follow"), last, 0, now_ms)
+        state = capacity.step(None, now_ms)
+        if state.sessions > last.sessions or state.limit > last.limit:
+            found.append(f"{last} grew to {state}")
+        if state.stopped is not last.stopped:
+            found.append(f"{last} stopped, or went on: {state}")
+        last = state
+    if not takeovers:
+        since_ms = START_MS + max(0, len(before) - 1) * WINDOW_MS
+        if not last.unmeasured(since_ms + UNMEASURED_MS):
+            found.append("is not reported as unmeasured")
+    return found
 
 
 @given(
@@ -153,20 +184,46 @@ def test_no_target_exceeds_what_the_operator_set(mode: str) -> None:
         st.tuples(st.sampled_from((100, 900, 1_300, 5_000)), st.integers(0, 500)), max_size=30
     ),
     st.integers(1, 60),
+    st.sets(st.integers(0, 20), max_size=3),
 )
-def test_silence_never_grows(before: list[tuple[int, int]], silent: int) -> None:
-    capacity = RoomCapacity(room("follow"), 0, 0, START_MS)
-    last = capacity.step(None, START_MS)
-    assert last.sessions == last.limit == 100
-    for step, (ms, active) in enumerate(before):
-        last = capacity.step(answers(ms, active), START_MS + step * WINDOW_MS)
-    for step in range(len(before), len(before) + silent):
-        state = capacity.step(None, START_MS + step * WINDOW_MS)
-        assert state.sessions <= last.sessions
-        assert state.limit <= last.limit
-        assert state.stopped is last.stopped
-    since_ms = START_MS + max(0, len(before) - 1) * WINDOW_MS
-    assert state.unmeasured(since_ms + UNMEASURED_MS)
+def test_silence_never_grows_also_when_another_process_takes_over(
+    before: list[tuple[int, int]], silent: int, takeovers: set[int]
+) -> None:
+    assert silent_after(before, silent, takeovers) == []
+
+
+BROKEN: Broken = []
+silence = found_by(lambda: silent_after([(100, 20), (100, 400), (5_000, 400)], 9, {4}), BROKEN)
+
+
+@silence
+def grows_without_measurements(patch: pytest.MonkeyPatch) -> None:
+    def grows(original: Any, self: CapacityLaw, window: Window | None, now_ms: int) -> Any:
+        return original(self, window or answers(100, 500), now_ms)
+
+    around(patch, CapacityLaw, "step", grows)
+
+
+@silence
+def admits_again_when_another_process_leads(patch: pytest.MonkeyPatch) -> None:
+    def forgets(original: Any, self: CapacityLaw, limits: Any, start: int, _: int) -> None:
+        original(self, limits, start)
+
+    around(patch, CapacityLaw, "__init__", forgets)
+
+
+@found_by(lambda: silent_after([(100, 20)], 9, {4}), BROKEN)
+def fills_up_to_the_target_when_another_process_leads(patch: pytest.MonkeyPatch) -> None:
+    def forgets(original: Any, self: RoomCapacity, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._held_limit = 1_000
+
+    around(patch, RoomCapacity, "__init__", forgets)
+
+
+@pytest.mark.parametrize(("trial", "build"), BROKEN)
+def test_the_law_of_silence_finds(trial: Trial, build: Break, monkeypatch) -> None:
+    must_be_found(trial, build, monkeypatch)
 
 
 # -- applied -----------------------------------------------------------------------------------------

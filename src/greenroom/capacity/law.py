@@ -80,8 +80,10 @@ FAR, USELESS = 0.6, 0.8
 class CapacityLaw:
     """One room's law. The caller applies each CapacityTarget to the ledger at once."""
 
-    def __init__(self, bounds: OperatorLimits, sessions: int = 0) -> None:
-        """`sessions`: where to begin, such as the visitors inside; 0: START_SHARE of the limit."""
+    def __init__(self, bounds: OperatorLimits, sessions: int = 0, stopped_ms: int = 0) -> None:
+        """`sessions`: where to begin, such as the visitors inside; 0: START_SHARE of the limit.
+        `stopped_ms`: since when admissions are stopped, 0: they are not.
+        """
         self.bounds = bounds
         self._goal = self._within(sessions or START_SHARE * bounds.total_active_users)
         self._told = self._goal
@@ -100,7 +102,7 @@ class CapacityLaw:
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
-        self._stopped_ms = self._seen_ms = 0
+        self._stopped_ms, self._seen_ms = stopped_ms, 0
         """Since when nobody is admitted, 0: not; the last window with documents."""
         self._refill = REFILL
         self._leaving = 0.0

@@ -60,17 +60,21 @@ def first_capacity(room: Room) -> int:
 class RoomCapacity:
     """`room` is the room with its event in effect."""
 
-    def __init__(self, room: Room, last: int, active: int, now_ms: int) -> None:
-        """`last`: the target of another process that led before, 0 without one."""
+    def __init__(self, room: Room, last: CapacityState | None, active: int, now_ms: int) -> None:
+        """`last`: of another process that led before, in the same mode."""
         self._room = room
-        start = 0 if room.capacity == "suggest" else last or max(first_capacity(room), active)
-        self._law = CapacityLaw(_limits(room), start or room.total_active_users)
+        if room.capacity == "suggest":
+            start = room.total_active_users
+        else:
+            start = last.sessions if last else max(first_capacity(room), active)
+        self._law = CapacityLaw(_limits(room), start, now_ms if last and last.stopped else 0)
+        self._held_limit = last.limit if last else LIMIT_MAX
         self._measured_ms = now_ms
         self._measured = False
         self._proposal: Proposal | None = None
-        self._noted = last
+        self._noted = last.sessions if last else 0
         self._noted_ms = 0
-        self._noted_stop = False
+        self._noted_stop = bool(last and last.stopped)
 
     @property
     def mode(self) -> str:
@@ -86,7 +90,10 @@ class RoomCapacity:
         if window is not None:
             self._measured, self._measured_ms = True, now_ms
         elif not self._measured:  # the law does not know yet how many are inside
-            target = CapacityTarget(target.sessions, 1, target.sessions, target.reason)
+            limit = min(self._held_limit, target.sessions)
+            target = CapacityTarget(
+                target.sessions, min(1, target.per_minute), limit, target.reason
+            )
         if self.mode == "suggest":
             self._propose(target, window, now_ms)
         return CapacityState(

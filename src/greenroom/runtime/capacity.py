@@ -259,8 +259,9 @@ class ProcessCapacity:
         found = self._rooms.get(room.id)
         if found is None or found.mode != room.capacity:
             last = self._states.get(room.id)
-            start = last.sessions if last and last.mode == room.capacity else 0
-            found = RoomCapacity(room, start, window.active if window else 0, now_ms)
+            if last is not None and last.mode != room.capacity:
+                last = None
+            found = RoomCapacity(room, last, window.active if window else 0, now_ms)
             self._rooms[room.id] = found
         found.configure(room)
         return found

@@ -349,15 +349,14 @@ def single(reports: dict[tuple[str, str], SimulationReport]) -> str:
 
 
 def misses(reports: dict[tuple[str, str], SimulationReport]) -> list[str]:
-    found = []
+    found: dict[str, list[str]] = {}
     for key, title, bar_of, form, _ in FIGURES:
         for name in NAMES:
             bar, value = bar_of(name), getattr(reports[name, "greenroom"], key)
             if bar is not None and "missed" in cell(value, bar, form, True):
-                found.append(
-                    f"{title.lower()}, {name}: {form.format(value)}, target {form.format(bar)}"
-                )
-    return found
+                figure = f"{title.lower()}, target {form.format(bar)}"
+                found.setdefault(figure, []).append(f"{name} {form.format(value)}")
+    return [f"{figure}: {', '.join(traces)}" for figure, traces in found.items()]
 
 
 def intervals(reports: dict[tuple[str, str], SimulationReport]) -> str:

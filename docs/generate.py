@@ -40,6 +40,7 @@ from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.model.status_page import StatusPage
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
 from greenroom.rules import FIELDS, FUNCTIONS
+from greenroom.rules.fields import ALIASES
 from greenroom.rules.functions import FunctionSpec
 from greenroom.settings.process import SECTIONS, OriginEntry, Server
 
@@ -365,7 +366,12 @@ def signature(name: str, spec: FunctionSpec) -> str:
 
 
 def rules() -> str:
-    fields_ = (entry(name, (str(spec.kind),), spec.help) for name, spec in FIELDS.items())
+    names: dict[tuple[str, str], list[str]] = {}
+    for name, spec in FIELDS.items():
+        if name not in ALIASES:
+            names.setdefault((str(spec.kind), spec.help), []).append(name)
+    fields_ = [entry("`, `".join(same), of[:1], of[1]) for of, same in names.items()]
+    old = ", ".join(f"`{name}`" for name in ALIASES)
     functions = (
         entry(
             signature(name, spec),
@@ -385,6 +391,7 @@ def rules() -> str:
         + OPERATORS
         + "\n## Fields\n\n"
         + "".join(fields_)
+        + f"\nDeprecated names of `ip.src...`: {old}.\n"
         + "\n## Functions\n\nA `?` marks an optional parameter.\n\n"
         + "".join(functions)
     )

@@ -79,18 +79,20 @@ def api() -> str:
         " How to use it: [Use the API](../howto/use-the-api.md). The meaning of\nerrors: [Errors"
         " of the API](api-errors.md).\n\n`GET` needs a"
         " [token](commands.md#greenroom-token-create) with the scope `read`, other calls `edit`,"
-        " which includes `read`;\nother scopes are in bold. Then: body → result, or the one type that is both."
+        " which includes `read`;\nother scopes are in bold. Then: body → result, or the one type that is both;"
+        " `PATCH` takes some fields."
         "\nFields with a default take `null`, which unsets them; without one they are empty, 0 or false. A field"
         " without a type is a string. Values that Cloudflare writes in upper case are accepted in both.\n"
     ]
-    operations: dict[str, list[str]] = {}
+    operations: dict[str, dict[tuple[str, str], list[str]]] = {}
     for path, methods in found["paths"].items():
         for method, operation in methods.items():
             if SMART_SHIELD not in path:  # the published second address of the same calls
-                line = call(f"{method.upper()} {path}", operation)
-                operations.setdefault(operation["tags"][0], []).append(line)
-    for tag, lines in operations.items():
+                same = operations.setdefault(operation["tags"][0], {})
+                same.setdefault((path, call(method, operation)), []).append(method.upper())
+    for tag, calls in operations.items():
         also = SMART_SHIELD_TOO if tag.lower() == "health checks" else ""
+        lines = (f"- `{', '.join(verbs)} {path}`: {of}\n" for (path, of), verbs in calls.items())
         parts.append(f"\n## {tag.capitalize()}\n\n{also}{''.join(lines)}")
     forms = {name: rows_of(form) for name, form in FORMS.items()}
     shared = shared_rows(
@@ -119,22 +121,25 @@ PLAIN = re.compile(
 """What method, address and type say already."""
 
 
-def call(address: str, operation: dict[str, Any]) -> str:
-    """One call with what it takes and returns."""
+def call(method: str, operation: dict[str, Any]) -> str:
+    """What a call does, takes and returns."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
     takes = named(content.get("schema", {}))
     gives = named(answer["properties"].get("result", {}))
     flow = f"{takes} → {gives}" if takes and gives else (takes and f"{takes} →") or gives
+    if method == "patch":  # of some fields, as the page says
+        takes = takes.removesuffix(", some fields")
+        flow = f"{takes} → {gives}"
     if takes == gives:
         flow = gives
     scope = operation["x-greenroom-scope"]
-    usual = "read" if address.startswith("GET") else "edit"
+    usual = "read" if method == "get" else "edit"
     marked = "" if scope == usual else f"**{scope}**"
     inner = ", ".join(part for part in (flow, marked) if part)
-    says = "" if flow and PLAIN.fullmatch(operation["summary"]) else operation["summary"]
-    rest = f"{says} ({inner})" if says and inner else says or inner
-    return f"- `{address}`: {rest}\n"
+    summary = " ".join(operation["summary"].split())
+    says = "" if flow and PLAIN.fullmatch(summary) else summary
+    return f"{says} ({inner})" if says and inner else says or inner
 
 
 class FieldRow(NamedTuple):

@@ -37,6 +37,10 @@ from greenroom.simulator.world import ALGORITHMS, FAULT_HANDLERS, World
 SEEDS = range(100, 108)
 
 
+def test_every_trace_says_what_it_is() -> None:
+    assert [name for name, trace in TRACES.items() if not trace.__doc__] == []
+
+
 def test_the_same_seed_gives_the_same_run_and_another_one_does_not() -> None:
     scenarios = [random_scenario(streams_of(seed)) for seed in (3, 3, 4)]
     one, same, other = (

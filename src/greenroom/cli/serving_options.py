@@ -16,6 +16,14 @@ typing error.
 
 PLACE = "ADDRESS:PORT|unix:PATH"
 _HERE, _WAITING, WHERE = "Protected application", "The waiting room", "Addresses and storage"
+DATA_HELP = (
+    "Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or"
+    " ~/.local/state/greenroom)."
+)
+STORE_HELP = (
+    "Database of the configuration made through the API: sqlite:///FILE or postgresql://..."
+    " (default: in the data directory)."
+)
 
 ConfigOption = Annotated[
     Path | None,
@@ -105,10 +113,7 @@ DataOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help=(
-            "Directory for keys and journals (default: $XDG_STATE_HOME/greenroom or"
-            " ~/.local/state/greenroom)."
-        ),
+        help=DATA_HELP,
         rich_help_panel=WHERE,
     ),
 ]
@@ -131,10 +136,7 @@ StoreOption = Annotated[
         metavar="URL",
         envvar="GREENROOM_STORE",
         show_envvar=True,
-        help=(
-            "Database of the configuration made through the API: sqlite:///FILE or postgresql://..."
-            " (default: in the data directory)."
-        ),
+        help=STORE_HELP,
         rich_help_panel=WHERE,
     ),
 ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from greenroom.cli.serving_options import DATA_HELP, STORE_HELP
 from greenroom.cli.show import complain, say
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.account import SCOPES
@@ -23,7 +24,7 @@ ExistingDataOption = Annotated[
     typer.Option(
         "--data",
         metavar="DIR",
-        help="Data directory of greenroom (default: as for `greenroom serve`).",
+        help=DATA_HELP,
     ),
 ]
 ExistingStoreOption = Annotated[
@@ -32,7 +33,7 @@ ExistingStoreOption = Annotated[
         "--store",
         metavar="URL",
         envvar="GREENROOM_STORE",
-        help="Configuration store, when it is not in the data directory.",
+        help=STORE_HELP,
     ),
 ]
 

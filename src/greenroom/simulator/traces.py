@@ -46,6 +46,7 @@ def wave(
 
 
 def steady(streams: Streams) -> Scenario:
+    """A third more visitors than can enter for 15 minutes, fewer before and after."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     return Scenario(
@@ -58,6 +59,7 @@ def steady(streams: Streams) -> Scenario:
 
 
 def one_site_spike(streams: Streams) -> Scenario:
+    """Low traffic, fifty times as much at one data center for two minutes, then at another."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -71,6 +73,7 @@ def one_site_spike(streams: Streams) -> Scenario:
 
 
 def global_spike(streams: Streams) -> Scenario:
+    """Six times as many visitors as can enter, everywhere for two minutes, after low traffic."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 1500, lambda second: wave(part, second, 300, 420, 6.0, 0.4))
@@ -78,6 +81,7 @@ def global_spike(streams: Streams) -> Scenario:
 
 
 def moving_spike(streams: Streams) -> Scenario:
+    """A crowd larger than can enter moves to other data centers every two minutes."""
     draw = streams("trace")
 
     def rates(second: float) -> list[float]:
@@ -91,6 +95,7 @@ def moving_spike(streams: Streams) -> Scenario:
 
 
 def flash_sale(streams: Streams) -> Scenario:
+    """A hundred thousand visitors within a minute."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     found = arrivals(draw, 60, lambda _: level(part, 100_000 / 60))
@@ -100,6 +105,7 @@ def flash_sale(streams: Streams) -> Scenario:
 
 
 def surge(streams: Streams) -> Scenario:
+    """A nearly full room, thrice as many for three minutes, then just as many as may enter."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
 
@@ -117,6 +123,7 @@ def surge(streams: Streams) -> Scenario:
 
 
 def heavy_tail(streams: Streams) -> Scenario:
+    """Most data centers have almost no visitors; most visits are short, some very long."""
     draw = streams("trace")
     part = shares(draw, CENTERS, 1.6)
     found = arrivals(draw, 1800, lambda second: wave(part, second, 300, 1200))
@@ -131,6 +138,7 @@ def heavy_tail(streams: Streams) -> Scenario:
 
 
 def day_curve(streams: Streams) -> Scenario:
+    """A day in an hour: above the limits at noon; each data center has its own time of day."""
     draw = streams("trace")
     part = shares(draw, CENTERS, 0.4)
 
@@ -145,6 +153,7 @@ def day_curve(streams: Streams) -> Scenario:
 
 
 def outage(streams: Streams) -> Scenario:
+    """Two large data centers are away for three minutes, and their visitors go to the others."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     large = sorted(range(CENTERS), key=lambda center: -part[center])[1:3]
@@ -195,6 +204,7 @@ def outage_and_partition(streams: Streams) -> Scenario:
 
 
 def partition(streams: Streams) -> Scenario:
+    """A quarter of the data centers does not reach the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults, found = (
@@ -205,6 +215,7 @@ def partition(streams: Streams) -> Scenario:
 
 
 def spike_inside_a_partition(streams: Streams) -> Scenario:
+    """The crowd arrives at the quarter of the data centers that is cut off."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     cut = tuple(range(0, CENTERS, 4))
@@ -229,6 +240,7 @@ def spike_inside_a_partition(streams: Streams) -> Scenario:
 
 
 def coordinator_down(streams: Streams) -> Scenario:
+    """No data center reaches the coordinator for three minutes."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults, found = (
@@ -241,6 +253,7 @@ def coordinator_down(streams: Streams) -> Scenario:
 
 
 def worker_churn(streams: Streams) -> Scenario:
+    """Workers stop and start every second."""
     draw = streams("trace")
     part = shares(draw, CENTERS)
     faults = (Fault("churn", 0, 1800),)

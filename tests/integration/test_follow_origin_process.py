@@ -4,8 +4,12 @@ seconds, and an operator takes the limit over.
 
 import asyncio
 import contextlib
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
 from redis_world import RedisServer
 from typer.testing import CliRunner
 
@@ -105,12 +109,36 @@ def test_processes_exchange_reports_and_states_through_redis(server: RedisServer
     asyncio.run(story())
 
 
-def test_what_one_process_measures_stops_admissions_at_all(
-    greenroom, refusing_port, server: RedisServer
+class Slow(BaseHTTPRequestHandler):
+    """Takes three times the objective for a document."""
+
+    def do_GET(self) -> None:
+        time.sleep(0.3)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def slow_origin() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_processes_apply_one_target_which_does_not_grow_when_the_one_that_leads_is_killed(
+    greenroom, slow_origin, server: RedisServer
 ) -> None:
     path = greenroom.folder / "edges.toml"
-    room = CONFIG.partition("[[rooms]]")[2]
-    path.write_text(f'origin = "http://127.0.0.1:{refusing_port()}"\n[[rooms]]{room}')
+    room = CONFIG.partition("[[rooms]]")[2] + "objective_ms = 100\n"
+    path.write_text(f'origin = "{slow_origin}"\n[[rooms]]{room}')
 
     def edge(name: str):
         places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
@@ -118,19 +146,39 @@ def test_what_one_process_measures_stops_admissions_at_all(
         environment = {"GREENROOM_REDIS": server.url}
         return greenroom.run("edge", "--config", str(path), *places, *data, env=environment)
 
-    one, other = (edge(name).wait_until_ready() for name in ("one", "other"))
+    edges = [edge(name).wait_until_ready() for name in ("one", "other")]
 
-    def stopped(running) -> bool:
-        found = running.room("shop")["capacity"]
-        return bool(found and found["stopped"])
+    def leads(running) -> bool:
+        return running.metric("greenroom_sync_leader") == 1
 
-    inside = other.visitor()
-    greenroom.eventually(lambda: inside.get().status == 502, "a visitor is inside")
+    greenroom.eventually(lambda: any(map(leads, edges)), "one leads")
+    leader, other = sorted(edges, key=leads, reverse=True)
+
+    def told_at(running) -> dict:
+        return running.room("shop")["capacity"] or {}
+
+    inside = [other.visitor() for _ in range(3)]
+    for visitor in inside:
+        greenroom.eventually(lambda one=visitor: one.get().text == "ok", "a visitor is inside")
 
     def both() -> bool:
-        inside.get()
-        return stopped(one) and stopped(other)
+        """What one process measures stops admissions at all."""
+        for visitor in inside:
+            visitor.get()
+        one, another = (told_at(running) for running in edges)
+        return one == another and one.get("stopped", False)
 
     greenroom.eventually(both, "admissions stop at both")
-    for running in (one, other):
+    for running in edges:
         assert "The site is recovering" in running.visitor().get().text
+    before = told_at(other)["sessions"]
+    leader.kill()
+
+    def unmeasured() -> bool:
+        """The process that was killed no longer reports, so another one runs the law unseeing."""
+        now = told_at(other)
+        assert (now["sessions"] <= before, now["stopped"]) == (True, True), now
+        return now["reason"].startswith("no measurements")
+
+    greenroom.eventually(unmeasured, "the other process runs the law")
+    assert leads(other)

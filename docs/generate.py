@@ -118,7 +118,7 @@ def keys(record: type, without: Iterable[str] = (), **choices: tuple[str, ...]) 
             shown = Spec(rule.help, high=rule.high)
         bounded = allowed(shown)
         if not shown.choices:
-            named = "" if kind is str else NAMES.get(kind, "table")
+            named = "" if kind is str or shown.unit else NAMES.get(kind, "table")
             bounded = ", ".join(part for part in (named, bounded) if part)
         mark = "*extension*" if rule.extension else ""
         lines.append(entry(item.name, (bounded, default(item), mark), rule.help))
@@ -134,8 +134,8 @@ def configuration() -> str:
             "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top"
             " of the file, in the tables\nbelow, or in one `[[rooms]]` table for each room."
             " Relative paths start at the directory of the file.\nLengths of strings are in"
-            " characters, of lists in entries. A key without a type is a string; without a default it"
-            " is empty or false.\n\n"
+            " characters, of lists in entries. A key with a unit is an integer, another one without a"
+            " type a string; without a default it is empty or false.\n\n"
         ),
         "## At the top\n\n" + keys(Server),
         (

@@ -18,32 +18,29 @@ class Limits:
     """Whole numbers; times in seconds, sizes in bytes. Build with `check` clean."""
 
     head_bytes: int = spec(
-        "Largest head of a request; a larger one gets 431.",
+        "Largest head of a request; then 431.",
         32 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
     header_lines: int = spec(
-        "Most header lines in one request. More get 431. The parser accepts at most"
-        f" {HEADER_LINES_MAX}.",
+        "Most header lines in one request; then 431.",
         HEADER_LINES_MAX,
         low=8,
         high=HEADER_LINES_MAX,
     )
     url_bytes: int = spec(
-        "Longest request line. A longer one gets 414.", 8 * KIB, unit="bytes", low=256, high=MIB
+        "Longest request line; then 414.", 8 * KIB, unit="bytes", low=256, high=MIB
     )
     body_bytes: int = spec(
-        "Largest request body; a larger one gets 413. 0 means any size: bodies are streamed, "
-        "never stored.",
+        "Largest request body; then 413. 0 allows any size: bodies are streamed, never stored.",
         0,
         unit="bytes",
         low=0,
     )
     body_first_bytes: int = spec(
-        "Of a request body so much is read before a connection to the origin is taken, so that "
-        "slow senders hold none. 0 reads none.",
+        "Part of a request body that is read before a connection to the origin is taken.",
         64 * KIB,
         unit="bytes",
         low=0,
@@ -51,44 +48,41 @@ class Limits:
     )
     chunk_bytes: int = spec(
         "Lowest average size of the chunks of a request body, checked after the first thousand;"
-        " smaller ones get 400. 0 allows any size.",
+        " then 400. 0 allows any size.",
         16,
         unit="bytes",
         low=0,
         high=64 * KIB,
     )
     drain_bytes: int = spec(
-        "Most of an unwanted request body that is read and discarded to keep the connection open.",
+        "Most of an unwanted request body that is discarded to keep the connection open.",
         64 * KIB,
         unit="bytes",
         low=0,
         high=MIB,
     )
     pipelined_bytes: int = spec(
-        "Bytes of later requests (or of an unread body) kept per connection before reading from"
-        " it pauses.",
+        "Bytes of later requests (or of an unread body) kept per connection.",
         64 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
     write_bytes: int = spec(
-        "Unsent bytes kept per connection and direction before the sender is paused. A fast sender"
-        " may add one read (256 KiB).",
+        "Unsent bytes kept per connection and direction. A fast sender may add one read (256 KiB).",
         64 * KIB,
         unit="bytes",
         low=KIB,
         high=16 * MIB,
     )
     connections: int = spec(
-        "Most connections from visitors at once; more get 503 and are closed. About 5 KB of memory"
-        " each.",
+        "Most connections from visitors at once; then 503. About 5 KB of memory each.",
         60_000,
         low=1,
     )
     connections_per_address: int = spec(
-        "Most connections from one address at once, but for trusted proxies; more get 503 and "
-        "are closed. 0 means no limit. A company or a mobile network can share one address.",
+        "Most connections from one address at once, but for trusted proxies; then 503. 0: no"
+        " limit. A company or a mobile network can share one address.",
         2_000,
         low=0,
     )
@@ -108,8 +102,8 @@ class Limits:
         "Longest silence inside a request body; then 408.", 30, unit="seconds", low=1
     )
     body_rate: int = spec(
-        "Lowest average rate of a request body, checked from body_idle_s after its start; "
-        "slower ones get 408. 0 allows any rate.",
+        "Lowest average rate of a request body, checked from body_idle_s after its start; then"
+        " 408. 0 allows any rate.",
         1_000,
         unit="bytes per second",
         low=0,
@@ -122,8 +116,8 @@ class Limits:
         low=1,
     )
     send_rate: int = spec(
-        "Lowest rate at which a visitor may read a response that does not fit into the buffers,"
-        " checked every send_idle_s; slower connections are closed. 0 allows any rate.",
+        "Lowest rate at which a visitor may read a response beyond the buffers, checked every"
+        " send_idle_s; then the connection is closed. 0 allows any rate.",
         100,
         unit="bytes per second",
         low=0,
@@ -141,22 +135,20 @@ class Limits:
         low=1,
     )
     linger_bytes: int = spec(
-        "Most of a refused upload that is read and discarded after the last response, so that the"
-        " visitor can read it.",
+        "Most of a refused upload that is discarded so that the visitor can read the response.",
         16 * MIB,
         unit="bytes",
         low=0,
         high=1024 * MIB,
     )
     linger_s: int = spec(
-        "A connection with unread input is closed when nothing came for this long after the "
-        "last response.",
+        "Longest silence of a connection with unread input after the last response.",
         2,
         unit="seconds",
         low=1,
     )
     tunnel_idle_s: int = spec(
-        "A WebSocket tunnel silent in both directions for this long is closed.",
+        "Longest silence of a WebSocket tunnel in both directions.",
         300,
         unit="seconds",
         low=1,
@@ -188,20 +180,19 @@ class Limits:
         high=90,
     )
     origin_tunnels: int = spec(
-        "Most WebSocket tunnels to one origin; more get 503. They are not among"
-        " origin_connections.",
+        "Most WebSocket tunnels to one origin, beside origin_connections; then 503.",
         1_000,
         low=1,
         high=60_000,
     )
     tunnels_per_ticket: int = spec(
-        "Most WebSocket tunnels to one origin with one ticket; more get 503.",
+        "Most WebSocket tunnels to one origin with one ticket; then 503.",
         16,
         low=1,
         high=60_000,
     )
     origin_queue: int = spec(
-        "Most requests waiting for a free connection to one origin; more get 503.", 1_000, low=0
+        "Most requests waiting for a free connection to one origin; then 503.", 1_000, low=0
     )
     origin_queue_s: int = spec(
         "Longest wait for a free connection to the origin; then 503.", 10, unit="seconds", low=1
@@ -213,28 +204,27 @@ class Limits:
         low=1,
     )
     origin_read_s: int = spec(
-        "Longest silence of the origin before or during its response; then 504, or the response is"
-        " cut off if it had begun.",
+        "Longest silence of the origin before or during its response; then 504, or it is cut off.",
         60,
         unit="seconds",
         low=1,
     )
     origin_idle_s: int = spec(
-        "An unused connection to the origin is closed after this; shorter than the 5 s of "
-        "common application servers. A shorter `Keep-Alive: timeout` takes precedence.",
+        "Longest life of an unused connection to the origin: below the 5 s of common application"
+        " servers. A shorter `Keep-Alive: timeout` takes precedence.",
         4,
         unit="seconds",
         low=1,
     )
     origin_head_bytes: int = spec(
-        "Largest head of an origin's response; a larger one gets 502.",
+        "Largest head of an origin's response; then 502.",
         64 * KIB,
         unit="bytes",
         low=KIB,
         high=MIB,
     )
     origin_hints: int = spec(
-        "Most interim responses (1xx) before the final one; more get 502.", 16, low=1, high=1000
+        "Most interim responses (1xx) before the final one; then 502.", 16, low=1, high=1000
     )
 
     def problems(self) -> list[str]:

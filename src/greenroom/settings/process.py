@@ -63,15 +63,14 @@ class Server:
         high=300,
     )
     status_listen: str = spec(
-        "listen address of the public status pages (`[[status_pages]]`), or a Unix socket; empty:"
-        " there are none",
+        "listen address of `[[status_pages]]`, or a Unix socket; empty: none",
         "",
         example="0.0.0.0:8082",
         high=300,
     )
     decide: str = spec(
-        "address and port where other proxies (`trusted_proxies`) ask for decisions, or a Unix"
-        " socket, where every program that can open it may ask; empty: they cannot",
+        "address and port where `trusted_proxies` ask for decisions, or a Unix socket, where every"
+        " program that can open it may ask; empty: none",
         "",
         high=300,
     )
@@ -83,8 +82,7 @@ class Server:
     )
     data: str = spec(
         "directory for keys and journals; default `$XDG_STATE_HOME/greenroom` or"
-        " `~/.local/state/greenroom`; a relative path starts at the directory of the configuration"
-        " file",
+        " `~/.local/state/greenroom`",
         "",
         high=4096,
     )
@@ -101,9 +99,8 @@ class Server:
         high=2048,
     )
     redis: str = spec(
-        "Redis server of the ledgers that several processes share: `redis://`, `rediss://`,"
-        " `unix://`, `redis+sentinel://` or `redis+cluster://`; empty: the process keeps its own"
-        " ledgers",
+        "Redis server of shared ledgers: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`"
+        " or `redis+cluster://`; empty: the process keeps its own",
         "",
         high=2048,
     )
@@ -119,17 +116,16 @@ class Server:
         "names of all data centers that share the rooms; empty: only this one", (), high=300
     )
     datacenter_fence_seconds: int = spec(
-        "without contact with the coordinator for so long a data center stops admitting visitors"
-        " and renewing sessions, and the others get its capacity when its last session must have"
-        " ended; 0: never, an operator takes a dead data center off the list",
+        "a data center that has no contact with the coordinator for so long stops admitting"
+        " visitors and renewing sessions, and the others get its capacity when its last session"
+        " must have ended; 0: never",
         600,
         unit="seconds",
         low=0,
         high=86_400,
     )
     global_redis: str = spec(
-        "Redis server shared by all data centers, used by the coordinator; empty: the one of this"
-        " data center",
+        "Redis server shared by all data centers; empty: that of this data center",
         "",
         high=2048,
     )
@@ -137,8 +133,7 @@ class Server:
         "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False
     )
     trusted_proxies: tuple[str, ...] = spec(
-        "addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* and Forwarded headers are"
-        " trusted",
+        "addresses and networks whose X-Forwarded-* and Forwarded headers are trusted",
         (),
         high=1_000,
     )
@@ -152,8 +147,7 @@ class Server:
         ".mmdb file with autonomous systems, for `ip.src.asnum`", "", high=4096
     )
     search_engine_crawler_bypass: bool = spec(
-        "verified search-engine crawlers bypass every room; they are verified by address, never by"
-        " User-Agent",
+        "search-engine crawlers, verified by address, bypass every room",
         False,
     )
     trust_forwarded_host: bool = spec(
@@ -168,22 +162,20 @@ class Server:
         choices=("refuse", "pass"),
     )
     trusted_headers: tuple[str, ...] = spec(
-        "headers that the origin gets when a trusted proxy sends them; from everyone else they are"
-        " dropped",
+        "headers that the origin gets from trusted proxies only",
         TRUSTED_HEADERS,
         high=100,
     )
     default_host: str = spec(
-        "host of HTTP/1.0 requests that name none; empty: the host of all rooms when there is only"
-        " one, else the address of the listener",
+        "host of HTTP/1.0 requests that name none; empty: the only host of all rooms, else the"
+        " address of the listener",
         "",
         high=255,
     )
     ambiguous_paths: str = spec(
         "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw"
-        " UTF-8: `auto` passes them on as they came where every reading leads to the same room and"
-        " rules, and refuses them with 400 elsewhere; `refuse`: always; `pass`: the room that"
-        " covers any reading counts",
+        " UTF-8: `auto` passes them on where every reading leads to the same room and rules, and"
+        " refuses them with 400 elsewhere; `refuse`: always; `pass`: the room of any reading counts",
         "auto",
         choices=("auto", "refuse", "pass"),
     )
@@ -199,9 +191,8 @@ class Server:
         True,
     )
     answer_live_checks: bool = spec(
-        "answer /.well-known/greenroom/live on the listener for visitors with 200 for greenroom"
-        " itself, whatever the rooms do: for health checks of a proxy in front. false: such requests"
-        " go the way of all others",
+        "answer /.well-known/greenroom/live on the listener for visitors with 200, whatever the"
+        " rooms do: for health checks of a proxy in front",
         True,
     )
     drain_seconds: int = spec(
@@ -275,8 +266,8 @@ class Log:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracing:
     endpoint: str = spec(
-        "base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as"
-        " http://127.0.0.1:4318; empty: no traces. Needs the wheel with `[otel]`",
+        "base URL of a collector (OTLP over HTTP), such as http://127.0.0.1:4318; empty: no traces."
+        " Needs the wheel with `[otel]`",
         "",
         high=2048,
     )
@@ -291,8 +282,8 @@ class Tracing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsExport:
     endpoint: str = spec(
-        "base URL of an OpenTelemetry collector that gets the metrics of /metrics over OTLP/HTTP;"
-        " empty: they are only there to be scraped. Needs the wheel with `[otel]`",
+        "base URL of a collector that gets /metrics over OTLP/HTTP; empty: none. Needs the wheel"
+        " with `[otel]`",
         "",
         high=2048,
     )

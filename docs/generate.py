@@ -21,7 +21,7 @@ from greenroom.config.alert_entries import PolicyExtra, ServiceExtra, WebhookExt
 from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
-from greenroom.model.alert_types import ALERTS, example
+from greenroom.model.alert_types import ALERTS, ROOMS, example
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, Event
 from greenroom.model.fields import Spec, plain_type, specs
@@ -234,16 +234,17 @@ def variables() -> str:
         entry(row.name, (row.kind, "page only" if row.template_only else ""), row.help)
         for row in VARIABLES
     )
-    ours = (
-        entry(row.template_name, (f"JSON `{row.name}`", row.kind), row.help) for row in EXTENSIONS
-    )
+    ours = (entry(row.template_name, (row.kind,), row.help) for row in EXTENSIONS)
+    assert all(
+        row.template_name == f"greenroom{row.name[0].upper()}{row.name[1:]}" for row in EXTENSIONS
+    ), "needs its name in JSON"
     return (
         f"# Variables of the waiting page\n\n{NOTE}The variables of a custom page"
         " (`custom_page_html`, in Mustache) and of the JSON response.\n\n## Published by"
         " Cloudflare\n\nIn JSON they are in the object `cfWaitingRoom`, in this order.\n\n"
         + "".join(published)
-        + "\n## Extensions of greenroom\n\nIn JSON they are in the object `greenroom`.\n\n"
-        + "".join(ours)
+        + "\n## Extensions of greenroom\n\nIn JSON they are in the object `greenroom`,"
+        " without this prefix (`peopleAhead`).\n\n" + "".join(ours)
     )
 
 
@@ -314,6 +315,15 @@ def alerts() -> str:
             " `alert_correlation_id`. How to use them: [Get notified](../howto/get-notified.md).\n"
         ),
     ]
+    of_rooms = [row for row in ALERTS.values() if row.category == ROOMS]
+    room_filters = set.intersection(*(set(row.filters) for row in of_rooms))
+    room_fields = set.intersection(*(set(row.fields) for row in of_rooms))
+    names = [
+        ", ".join(f"`{name}`" for name in sorted(found)) for found in (room_filters, room_fields)
+    ]
+    parts.append(
+        f"\nWhat is of a room has the filters {names[0]} and the fields {names[1]}, listed below.\n"
+    )
     shared_filters = shared_rows(
         [(name, described.help) for name, described in row.filters.items()]
         for row in ALERTS.values()
@@ -323,16 +333,16 @@ def alerts() -> str:
         common = "".join(entry(name, (), meaning) for name, meaning in shared.items())
         parts.append(f"\n## {title}\n\n{common}")
     for row in ALERTS.values():
-        paired = "Paired." if row.paired else "One event."
-        parts.append(
-            f"\n## `{row.type}`\n\n{row.description} {paired}\n\n> {example(row, 0).text}\n"
-        )
+        of_room = row in of_rooms
+        kind = ("Paired" if row.paired else "One event") + (", of a room." if of_room else ".")
+        parts.append(f"\n## `{row.type}`\n\n{row.description} {kind}\n\n> {example(row, 0).text}\n")
         filters = [(name, described.help) for name, described in row.filters.items()]
-        for title, rows, shared in (
-            ("Filters", filters, shared_filters),
-            ("Fields", list(row.fields.items()), shared_fields),
+        for title, rows, shared, known in (
+            ("Filters", filters, shared_filters, room_filters),
+            ("Fields", list(row.fields.items()), shared_fields, room_fields),
         ):
-            found = short_list(rows, shared, f"Common {title.lower()}")
+            own = [each for each in rows if not (of_room and each[0] in known)]
+            found = short_list(own, shared, f"Common {title.lower()}")
             if found:
                 lead = "" if found.startswith("[") else f"{title}:\n\n"
                 parts.append(f"\n{lead}{found}")

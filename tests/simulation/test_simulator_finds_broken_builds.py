@@ -28,6 +28,7 @@ from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.failures import FAILING, Failures, row_of
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger_time import LedgerTime
 from greenroom.admission.messages import moves
@@ -36,7 +37,9 @@ from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.methods import Fifo
 from greenroom.admission.transfers import session_transfers, transfers
 from greenroom.admission.transfers.session_transfers import SessionTransfers
+from greenroom.capacity import CapacityLaw, Window
 from greenroom.simulator.scenario import Behaviour, Fault
+from greenroom.simulator.traces import room
 
 BROKEN: Broken = []
 
@@ -74,6 +77,53 @@ def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(
         "_waited_for_doubted",
         property(lambda self: self._pace.since_ms >= self.doubted_until_ms),
     )
+
+
+FOLLOWED = {
+    "room": room(40, 60),
+    "faults": (
+        Fault("follow", 20, 300, amount=10),
+        Fault("partition", 75, 150, (0,)),
+        Fault("coordinator loss", 80, 83),
+    ),
+}
+"""The origin fails, one data center is silent, and the coordinator is lost."""
+
+
+@broken_in(**FOLLOWED)
+def admits_again_when_another_process_runs_the_law(patch: pytest.MonkeyPatch) -> None:
+    def forgets(original: Any, self: CapacityLaw, limits: Any, start: int, _: int) -> None:
+        original(self, limits, start)
+
+    around(patch, CapacityLaw, "__init__", forgets)
+
+
+@broken_in(**FOLLOWED)
+def takes_a_window_of_some_data_centers_for_all(patch: pytest.MonkeyPatch) -> None:
+    def unseeing(original: Any, self: CapacityLaw, window: Any, now_ms: int) -> Any:
+        return original(self, window or Window(active=5), now_ms)
+
+    around(patch, CapacityLaw, "step", unseeing)
+
+
+FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 600}
+
+
+@broken_in(**FAILED)
+def keeps_no_turn(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Failures, "end", lambda *_: [])
+
+
+@broken_in(**FAILED)
+def keeps_a_turn_twice(patch: pytest.MonkeyPatch) -> None:
+    def again(original: Any, self: Failures, ticket_id: bytes, now_ms: int) -> bool:
+        taken = original(self, ticket_id, now_ms)
+        if taken:
+            self.rows[ticket_id] = row_of(now_ms // 1000, 0, FAILING)
+        return taken
+
+    around(patch, Failures, "take", again)
+    patch.setattr(Failures, "is_used", lambda *_: True)
 
 
 @found_by(given_up, BROKEN)

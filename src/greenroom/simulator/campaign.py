@@ -19,7 +19,15 @@ from greenroom.simulator.scenario import (
 LASTS_S = 600
 FAULTS_MOST = 6
 WATCHED_S = 90
-OF_THEIR_OWN = {"clock step", "flood", "provisional flood", "stop", *OPERATOR_ACTIONS}
+OF_THEIR_OWN = {
+    "clock step",
+    "flood",
+    "follow",
+    "origin down",
+    "provisional flood",
+    "stop",
+    *OPERATOR_ACTIONS,
+}
 KINDS = (*[kind for kind in FAULTS if kind not in OF_THEIR_OWN], "partition", "crash")
 """Faults that break more come more often."""
 
@@ -73,6 +81,8 @@ def random_scenario(streams: Streams) -> Scenario:
     faults += _long_faults(streams("long faults"), centers) + operator_actions(
         streams("operators"), room, centers, LASTS_S
     )
+    faults += _follows(streams("capacities"), centers)
+    faults += _origin_failures(streams("origin failures"))
     if any(
         fault.kind == "old disk" for fault in faults
     ):  # a copy has places as they were before a draw
@@ -183,6 +193,31 @@ def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
             some(draw, centers),
         ),
     )
+
+
+def _follows(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
+    """Follows an origin, mostly while measurements are lost, in every fifth world."""
+    if draw.random() >= 0.2:
+        return ()
+    at_s, until_s = between(draw, 10, 100), between(draw, 300, LASTS_S - 60)
+    found = (Fault("follow", at_s, until_s, amount=choice(draw, (20, 50, 80, 120, 400))),)
+    kind = choice(draw, ("partition", "outage", "coordinator down", "coordinator loss", ""))
+    if not kind:
+        return found
+    lost_s = between(draw, at_s + 30, until_s - 60)
+    lasts_s = choice(draw, (3, 20, 90))
+    return (*found, Fault(kind, lost_s, lost_s + lasts_s, some(draw, centers)))
+
+
+def _origin_failures(draw: RandomDraw) -> tuple[Fault, ...]:
+    """Once or twice, in every sixth world."""
+    if draw.random() >= 0.16:
+        return ()
+    found: tuple[Fault, ...] = ()
+    for _ in range(between(draw, 1, 2)):
+        at_s = between(draw, 30, LASTS_S - 160)
+        found += (Fault("origin down", at_s, at_s + choice(draw, (20, 60, 150))),)
+    return found
 
 
 def _fault(draw: RandomDraw, centers: int) -> Fault:

@@ -263,7 +263,14 @@ def _provisional(watch: Watch) -> list[str]:
     )
 
 
-NO_SHARE = {"confirm newcomers", "end sessions", "limits", "passthrough", "session duration"}
+NO_SHARE = {
+    "confirm newcomers",
+    "end sessions",
+    "follow",
+    "limits",
+    "passthrough",
+    "session duration",
+}
 """Operator actions after which a flood may rightly hold more."""
 
 
@@ -281,6 +288,23 @@ def _unconfirmed(watch: Watch) -> list[str]:
         for most, limit in used
         if most > scenario.centers * max(1, limit // parts)
     ]
+
+
+def _followed(watch: Watch) -> list[str]:
+    followed = watch.world.followed
+    return followed.problems[:TOLD_MOST] if followed else []
+
+
+NO_TURN = FORGETFUL | {"end sessions", "session duration", "suspended"}
+
+
+def _turns(watch: Watch) -> list[str]:
+    scenario, crowd = watch.world.scenario, watch.world.crowd
+    found = crowd.wrongly_kept[:TOLD_MOST]
+    kinds = {fault.kind for fault in scenario.faults}
+    if crowd.turns_lost and not scenario.behaviour.moving and not NO_TURN & kinds:
+        found.append(f"{crowd.turns_lost} turns that were called safe were lost")
+    return found
 
 
 def _nothing(_: Watch) -> list[str]:
@@ -343,6 +367,16 @@ CHECKS: dict[str, Check] = {
         "by itself a room gives a quarter of either limit, and one for each data center, to"
         " requests whose tickets never come back",
         _unconfirmed,
+    ),
+    "I15": Check(
+        "a limit that follows the origin never exceeds the operator's, and does not grow while"
+        " nothing is measured, whoever runs the law",
+        _followed,
+    ),
+    "I16": Check(
+        "a turn that the origin's failure kept is given once, to a visitor whom it failed, and if a"
+        " page called it safe it is given, but for lost ledgers",
+        _turns,
     ),
 }
 

@@ -2,11 +2,12 @@
 
 from collections import deque
 
+from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.admission.ledger.keeping import HELD_MS
 from greenroom.model.line_table import LOOK_S
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, TIE_BITS, Outcome, Standing, arrival_ms_of
-from greenroom.simulator.chance import Streams, between, exponential, pareto
+from greenroom.simulator.chance import Streams, between, choice, exponential, pareto
 from greenroom.simulator.ground_truth import WINDOW_MS, GroundTruth
 from greenroom.simulator.links import Agenda
 from greenroom.simulator.scenario import START_MS, Scenario
@@ -21,6 +22,8 @@ SUSPENDED_MS = 20_000
 EARLY_MS = 1_000
 TIE_MASK = (1 << TIE_BITS) - 1
 AGAIN_MS = 1_000
+RETRIES_MS = (7_000, 12_000, 80_000)
+STAYS_MS = 150_000
 ABSENT_FROM_S = 600
 RETURNS_MS = 600_000
 
@@ -53,6 +56,11 @@ class Crowd:
         """Pages that waited for a session whose ticket was over; sessions that disappeared within
         their duration after the last page.
         """
+        self.reentered = self.turns_lost = 0
+        """Turns that were kept; those that a page had called safe, and that were not given."""
+        self.wrongly_kept: list[str] = []
+        self.origin_down = 0
+        """Faults in force in which documents of visitors inside fail."""
         self.absent = self.too_late = 0
         """Visitors who closed the page; those of them who returned too late."""
         self.flooded = self.most_flood = self.most_flood_minute = 0
@@ -335,10 +343,38 @@ class Crowd:
         else:
             self._agenda.after(AGAIN_MS, self._looks, visitor)
 
+    def _fails(self, visitor: SimulatedVisitor) -> None:
+        """The page that was just served is a failure of the origin. Some do not try again for so
+        long that their session ends.
+        """
+        now_ms, outcome = self._agenda.now_ms, self._system.fail(visitor)
+        if outcome.standing is Standing.ACTIVE:
+            promised_ms = self._promised_ms(visitor, outcome)
+            visitor.failed_ms = now_ms
+            visitor.safe_until_ms = promised_ms + outcome.kept_ms if outcome.kept_ms else 0
+            self._ground_truth.page(visitor, promised_ms, now_ms)
+        visitor.done_ms = max(visitor.done_ms, now_ms + STAYS_MS)
+        self._agenda.after(choice(self._draw, RETRIES_MS), self._looks, visitor)
+
+    def _reenters(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+        visitor.reenters = False
+        if now_ms - visitor.failed_ms > 2 * TURN_KEPT_MS or visitor.taken_ms:
+            self.wrongly_kept.append(
+                f"visitor {visitor.number}, failed at {visitor.failed_ms}, has a turn at {now_ms}"
+                f" after one at {visitor.taken_ms}"
+            )
+        visitor.taken_ms = now_ms
+        self.reentered += 1
+
     def _seen(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
-        self._hear(visitor, outcome)
         now_ms, standing = self._agenda.now_ms, outcome.standing
+        if visitor.reenters:
+            self._reenters(visitor, now_ms)
+            self._answered(visitor, outcome)
+            return
+        self._hear(visitor, outcome)
         if standing is Standing.GONE:
+            self.turns_lost += now_ms < visitor.safe_until_ms and not visitor.taken_ms
             self.lost += 1
             self.forgotten += now_ms < visitor.inside_until_ms
             self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (
@@ -357,7 +393,10 @@ class Crowd:
                 self._ground_truth.entering(visitor, promised_ms, now_ms)
             else:
                 self._ground_truth.page(visitor, promised_ms, now_ms)
-            self._browses(visitor)
+            if self.origin_down:
+                self._fails(visitor)
+            else:
+                self._browses(visitor)
 
     def _leaves(self, visitor: SimulatedVisitor) -> None:
         if self._system.open(visitor.center):

@@ -139,12 +139,12 @@ class GroundTruth:
             self.in_use += 1
             heappush(self._promises, (visitor.promised_ms, visitor.number, visitor))
 
-    def change(self, room: Room) -> None:
+    def change(self, room: Room, now_ms: int) -> None:
         """Until `settle`, a session may last its old or its new duration."""
         self.total, self.per_minute = room.total_active_users, room.new_users_per_minute
         self._largest = (max(self._largest[0], self.total), max(self._largest[1], self.per_minute))
         self.limits.change(
-            *((UNLIMITED, UNLIMITED) if unlimited(room) else (self.total, self.per_minute))
+            *((UNLIMITED, UNLIMITED) if unlimited(room) else (self.total, self.per_minute)), now_ms
         )
         self._session_ms, self._renews = (
             min(self._session_ms, room.session_ms),

@@ -6,6 +6,7 @@ visitors wait.
 from collections.abc import Callable
 
 from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.ledger.failures import fail, reenter
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS, is_due
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
@@ -193,7 +194,11 @@ class LeaseModel:
             visitor.trusted = False
             then(visitor, outcome)
             return
-        if outcome.standing is Standing.GONE:
+        if outcome.standing is Standing.GONE and outcome.kept_ms:
+            bits = self._random_bits.getrandbits(64)
+            outcome = reenter(ledger, visitor.id, visitor.key, now_ms, bits)
+            visitor.reenters = outcome.standing is not Standing.GONE
+        elif outcome.standing is Standing.GONE:
             served_ms = visitor.served_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
             outcome = visit(
@@ -207,6 +212,11 @@ class LeaseModel:
                 self._random_bits.getrandbits(64),
             )
         then(visitor, self._done(visitor, outcome))
+
+    def fail(self, visitor: SimulatedVisitor) -> Outcome:
+        center = self.centers[visitor.center]
+        outcome = fail(center.ledger, visitor.id, self.local_ms(center))
+        return self._done(visitor, outcome) if outcome.standing is Standing.ACTIVE else outcome
 
     def leave(self, visitor: SimulatedVisitor) -> None:
         center = self.centers[visitor.center]

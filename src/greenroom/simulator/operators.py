@@ -5,6 +5,8 @@ of the active actions in order.
 from collections.abc import Callable
 from dataclasses import replace
 
+from greenroom.admission.schedule import Effective
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.model.room import Room
 from greenroom.simulator.scenario import Fault
 
@@ -61,6 +63,8 @@ CHANGES: dict[str, RoomChange] = {
 
 class OperatedRoom:
     def __init__(self, room: Room) -> None:
+        self.followed: CapacityState | None = None
+        """What the law of an origin said last."""
         self._own = room
         self._actions: list[Fault] = []
         self._ended_ms = 0
@@ -73,6 +77,19 @@ class OperatedRoom:
 
     def end_sessions(self, now_ms: int) -> None:
         self._ended_ms = now_ms
+
+    @property
+    def in_force(self) -> Room:
+        """With the limit that follows the origin."""
+        if self.followed is None:
+            return self.room
+        let_in = sum(int(action.amount) for action in self._actions if action.kind == "let in")
+        return Effective(
+            self.room,
+            capacity=max(1, self.followed.limit),
+            let_in=let_in,
+            origin_slow=self.followed.stopped,
+        ).ledger_room
 
     @property
     def room(self) -> Room:
@@ -103,30 +120,33 @@ class LimitsInForce:
     def __init__(self, total: int, per_minute: int) -> None:
         self.total, self.per_minute = total, per_minute
         self._most = total
-        self._old: list[tuple[int, int, int]] = []
-        """(total, per minute, until when the latter holds); 0: not followed yet."""
+        self._old: list[tuple[int, int, int, int]] = []
+        """(total, per minute, when they were changed, until when the latter holds); 0: not followed
+        yet.
+        """
 
     @property
     def behind(self) -> bool:
-        return any(not until_ms for _, _, until_ms in self._old)
+        return any(not until_ms for *_, until_ms in self._old)
 
-    def change(self, total: int, per_minute: int) -> None:
+    def change(self, total: int, per_minute: int, now_ms: int) -> None:
         if (total, per_minute) != (self.total, self.per_minute):
-            self._old.append((self.total, self.per_minute, 0))
+            self._old.append((self.total, self.per_minute, now_ms, 0))
             self.total, self.per_minute = total, per_minute
             self._most = max(self._most, total)
 
-    def follow(self, now_ms: int) -> None:
+    def follow(self, now_ms: int, follows: Callable[[int], bool]) -> None:
+        """`follows`: whether every data center has followed the changes made before a time."""
         self._old = [
-            (total, per_minute, until_ms or now_ms + MINUTE_MS)
-            for total, per_minute, until_ms in self._old
+            (total, per_minute, at_ms, until_ms or (now_ms + MINUTE_MS) * follows(at_ms))
+            for total, per_minute, at_ms, until_ms in self._old
         ]
 
     def ebb(self, in_use: int, now_ms: int) -> None:
         """Where the limit was lowered, never more again."""
-        self._old = [one for one in self._old if not one[2] or now_ms <= one[2]]
-        if not self.behind:
-            self._most = max(self.total, min(self._most, in_use))
+        self._old = [one for one in self._old if not one[3] or now_ms <= one[3]]
+        behind = [total for total, *_, until_ms in self._old if not until_ms]
+        self._most = max(self.total, *behind, min(self._most, in_use))
 
     @property
     def most_active(self) -> int:
@@ -134,4 +154,4 @@ class LimitsInForce:
 
     @property
     def most_per_minute(self) -> int:
-        return max([self.per_minute, *(per_minute for _, per_minute, _ in self._old)])
+        return max([self.per_minute, *(one[1] for one in self._old)])

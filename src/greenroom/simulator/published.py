@@ -152,6 +152,9 @@ class Published:
         site.sessions[visitor.id] = expires_ms
         then(visitor, Outcome(Standing.ACTIVE, expires_ms, now_ms))
 
+    def fail(self, visitor: SimulatedVisitor) -> Outcome:  # noqa: ARG002
+        return Outcome(Standing.GONE)
+
     def leave(self, visitor: SimulatedVisitor) -> None:
         self._site(visitor).sessions.pop(visitor.id, None)
 

@@ -59,6 +59,11 @@ FAULTS = {
     "clock step": (
         "the clock of a data center's server is stepped by `amount` seconds, and back at the end"
     ),
+    "origin down": "the origin answers no document, and visitors inside try again",
+    "follow": (
+        "the room follows an origin that is at its knee with `amount` per cent of"
+        " total_active_users inside"
+    ),
     **OPERATOR_ACTIONS,
 }
 

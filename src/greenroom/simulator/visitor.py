@@ -18,10 +18,10 @@ class SimulatedVisitor:
 
     __slots__ = (
         "absent", "active", "ahead", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms",
-        "entered_ms", "first_guess", "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id",
+        "entered_ms", "failed_ms", "first_guess", "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id",
         "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms",
-        "pauses", "plan", "promised_ms", "refresh_ms", "reloads", "renewed_ms", "returns", "served_ms", "tries", "trusted",
-        "uses", "waits",
+        "pauses", "plan", "promised_ms", "reenters", "refresh_ms", "reloads", "renewed_ms", "returns", "safe_until_ms",
+        "served_ms", "taken_ms", "tries", "trusted", "uses", "waits",
     )  # fmt: skip
 
     def __init__(self, number: int, center: int, came_ms: int) -> None:
@@ -49,6 +49,12 @@ class SimulatedVisitor:
         """`trusted`: the last page was served without a unit here; `on_trust`: active and counted
         as such.
         """
+        self.failed_ms = self.safe_until_ms = self.taken_ms = 0
+        """When a document failed last; until when the turn is safe, as that page said; when the turn
+        that was kept was taken.
+        """
+        self.reenters = False
+        """The answer is that of a turn that was kept."""
         self.ahead = -1
         self.first_guess: tuple[int, float, float, float] | None = (
             None  # on the first page, before the place is real
@@ -112,6 +118,9 @@ class SystemUnderTest(Protocol):
     def view(self, visitor: SimulatedVisitor, then: OutcomeHandler) -> None: ...
 
     def leave(self, visitor: SimulatedVisitor) -> None: ...
+
+    def fail(self, visitor: SimulatedVisitor) -> Outcome:
+        """The origin failed to answer the document that was just asked for."""
 
     def look(self, center: int) -> CenterLook:
         """The tally covers the time since the last look."""

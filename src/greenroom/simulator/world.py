@@ -1,10 +1,12 @@
 """One run: schedules crowd, system, network and faults on one agenda."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from greenroom.model.room import Room
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.crowd import Crowd
+from greenroom.simulator.followed_origin import FollowedOrigin
 from greenroom.simulator.ground_truth import SAMPLE_MS, GroundTruth
 from greenroom.simulator.lease_model import HEARS_MOST_MS, LeaseModel
 from greenroom.simulator.links import Agenda, Links
@@ -44,8 +46,10 @@ class World:
             1000 * max((max(one.at_s, one.until_s) for one in scenario.faults), default=0)
         )
         self._operated = OperatedRoom(scenario.room)
+        self.followed: FollowedOrigin | None = None
         if isinstance(self.system, LeaseModel):
             self.system.on_configured = self._configured
+            self.followed = FollowedOrigin(self.agenda, self.links, self.system, streams)
         self.on_sample: Callable[[int], None] | None = None
         self.broken_laws: list[str] = []
         self._draw = streams("faults")
@@ -75,12 +79,8 @@ class World:
         return (self.agenda.now_ms - START_MS) / 1000
 
     def _sample(self) -> None:
-        if (
-            self.ground_truth.limits.behind
-            and isinstance(self.system, LeaseModel)
-            and self.system.follows(self.configured_ms)
-        ):
-            self.ground_truth.limits.follow(self.agenda.now_ms)
+        if self.ground_truth.limits.behind and isinstance(self.system, LeaseModel):
+            self.ground_truth.limits.follow(self.agenda.now_ms, self.system.follows)
         self.ground_truth.sample(self.agenda.now_ms)
         self.agenda.after(SAMPLE_MS, self._sample)
         if self.on_sample:
@@ -154,12 +154,35 @@ class World:
             self._operated.begin(action)
         else:
             self._operated.end(action)
-        self.configure(self._operated.room)
+        self.configure(self._operated.in_force)
 
     def end_sessions(self, _: Fault, change: int) -> None:
         if change > 0:
             self._operated.end_sessions(self.agenda.now_ms)
-            self.configure(self._operated.room)
+            self.configure(self._operated.in_force)
+
+    def origin_down(self, _: Fault, change: int) -> None:
+        self.crowd.origin_down += change
+        if self.followed is not None:
+            self.followed.down = self.crowd.origin_down > 0
+
+    def follow_origin(self, fault: Fault, change: int) -> None:
+        if self.followed is None:
+            return
+        if change > 0:
+            knee = max(1, self.scenario.room.total_active_users * fault.amount / 100)
+            self.followed.begin(knee, self._follows, self._followed)
+        else:
+            self.followed.end()
+
+    def _follows(self) -> Room:
+        return replace(self._operated.room, capacity="follow")
+
+    def _followed(self) -> None:
+        self._operated.followed = self.followed.state if self.followed else None
+        room = self._operated.in_force
+        if room != self.room:
+            self.configure(room)
 
     def prequeue(self, action: Fault, change: int) -> None:
         if change < 0 and action.amount:
@@ -182,7 +205,7 @@ class World:
 
     def configure(self, room: Room) -> None:
         self.room, self.configured_ms = room, self.agenda.now_ms
-        self.ground_truth.change(room)
+        self.ground_truth.change(room, self.agenda.now_ms)
         self.crowd.configure(room)
         self.system.configure(room)
         self.agenda.after(HEARS_MOST_MS, self._settle, room)
@@ -211,6 +234,8 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "flood": World.flood,
     "provisional flood": World.provisional_flood,
     "clock step": World.clock_step,
+    "origin down": World.origin_down,
+    "follow": World.follow_origin,
     "end sessions": World.end_sessions,
     "removed": World.removed,
     **dict.fromkeys(CHANGES, World.operate),

@@ -166,4 +166,11 @@ def running_proxy(name: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 def listens(proxy: subprocess.Popen[bytes], folder: Path, port: int) -> bool:
     assert proxy.poll() is None, (folder / "proxy.log").read_text()
     with socket.socket() as sock:
-        return sock.connect_ex(("127.0.0.1", port)) == 0
+        if sock.connect_ex(("127.0.0.1", port)):
+            return False
+        if not (folder / FILES["traefik"]).exists():
+            return True
+        # Traefik listens before it has read its routes: until then it answers 404 itself.
+        sock.settimeout(30)
+        sock.sendall(b"GET /.well-known/greenroom/live HTTP/1.0\r\n\r\n")
+        return b"404 page not found" not in b"".join(iter(lambda: sock.recv(4096), b""))

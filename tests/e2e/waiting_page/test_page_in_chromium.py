@@ -6,7 +6,7 @@ import re
 
 import pytest
 from page_rig import LIMITS, NOW_MS, PAGE, STATES, Gateway, held, hide, tick_until, until, waited
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
@@ -274,13 +274,22 @@ def test_an_address_that_the_application_does_not_know_is_loaded_once_the_room_l
 def test_a_place_that_has_moved_to_another_device_is_no_admission(
     page: Page, gateway: Gateway
 ) -> None:
-    page.route("**/*", lambda route: route.continue_() if route.request.is_navigation_request() else route.fulfill(
-        status=200, content_type="application/json", body='{"greenroom":{"moved":true}}'))  # fmt: skip
+    def answer(route: Route) -> None:
+        if route.request.is_navigation_request():
+            route.continue_()
+        elif len(gateway.page_loads) > 1:  # or the page would load itself again and again
+            route.abort()
+        else:
+            body = '{"greenroom":{"moved":true}}'
+            route.fulfill(status=200, content_type="application/json", body=body)
+
+    page.route("**/*", answer)
     page.add_init_script(
         "addEventListener('pagehide', () => { sessionStorage.said = document.title; })"
     )
     page.goto(f"{gateway.address}/shop")
     until(lambda: len(gateway.page_loads) > 1, page)
+    page.wait_for_load_state()
     assert "turn" not in page.evaluate("sessionStorage.said")
 
 

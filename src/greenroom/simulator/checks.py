@@ -374,8 +374,8 @@ CHECKS: dict[str, Check] = {
         _followed,
     ),
     "I16": Check(
-        "a turn that the origin's failure kept is given once, to a visitor whom it failed, and if a"
-        " page called it safe it is given, but for lost ledgers",
+        "a turn that the origin's failure kept is given once in a data center, to a visitor whom it"
+        " failed, and if a page called it safe it is given, but for movers and lost ledgers",
         _turns,
     ),
 }

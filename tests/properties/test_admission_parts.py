@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission import records
+from greenroom.admission.coordinator import pace as pace_module
+from greenroom.admission.coordinator.pace import SAVED_S, Pace
 from greenroom.admission.coordinator.whole_line import rounded
 from greenroom.admission.ledger.refresh import spread
 from greenroom.admission.queueing import line as line_module
 from greenroom.admission.queueing.line import GRACE_MS, STRETCH_MAX, Line
 from greenroom.admission.queueing.partial_sums import PartialSums
 from greenroom.admission.records import RECORD, LedgerMemory, remember, snapshot
+from greenroom.admission.sync_schedule import SLOT_MS, SLOTS_MOST
 from greenroom.admission.timer_wheel import Wheel
 from greenroom.model.visit import arrival_ms_of, make_key
 
@@ -93,6 +96,50 @@ def test_partial_sums_add_up_like_a_plain_list(moves: list[tuple[str, int, int]]
         assert [sums.find(place) for place in range(len(places))] == places
         with pytest.raises(IndexError):
             sums.find(len(places))
+
+
+def taken_by_turns(seed: int, per_minute: int, data_centers: int) -> list[tuple[int, int]]:
+    """(when, permits) within two minutes: each data center takes its share, as rarely as it may."""
+    draw, pace, every_ms = Random(seed), Pace(0), SLOT_MS * SLOTS_MOST
+    phases = [draw.randrange(every_ms) for _ in range(data_centers)]
+    taken = []
+    for now_ms in sorted(phase + more for phase in phases for more in range(0, 120_000, every_ms)):
+        pace.earn(per_minute, 0, now_ms)
+        share = rounded(pace.permits, data_centers, draw.getrandbits(64))
+        pace.spend(share)
+        taken.append((now_ms, share))
+    return taken
+
+
+COMPANIES = given(st.integers(0, 1 << 32), st.integers(60, 6_000), st.integers(2, 50))
+
+
+@settings(max_examples=examples(30), deadline=None)
+@COMPANIES
+def test_data_centers_that_take_turns_get_all_that_the_pace_earns(
+    seed: int, per_minute: int, data_centers: int
+) -> None:
+    taken = taken_by_turns(seed, per_minute, data_centers)
+    assert sum(share for _, share in taken) >= 0.92 * 2 * per_minute
+
+
+def test_a_pace_that_saves_one_second_loses_permits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace_module, "SAVED_S", 1.0)
+    assert sum(share for _, share in taken_by_turns(1, 375, 20)) < 0.7 * 2 * 375
+
+
+@settings(max_examples=examples(30), deadline=None)
+@COMPANIES
+def test_no_span_of_time_gets_more_than_was_saved_and_earned_in_it(
+    seed: int, per_minute: int, data_centers: int
+) -> None:
+    rate, earned = per_minute / 60, 0.0
+    least = most = 0.0
+    for now_ms, share in taken_by_turns(seed, per_minute, data_centers):
+        least = min(least, earned - rate * now_ms / 1000)
+        earned += share
+        most = max(most, earned - rate * now_ms / 1000 - least)
+    assert most <= 1 + SAVED_S * rate + 1e-6
 
 
 def rank_ns(waiting: int) -> float:

@@ -12,17 +12,17 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.model.visit import Standing, make_key
 
 
-def test_the_pace_saves_a_second_and_one_and_earns_unused_permits_again() -> None:
+def test_the_pace_saves_three_seconds_and_one_and_earns_unused_permits_again() -> None:
     pace = Pace(0)
     pace.earn(60, 0, 60_000)
-    assert pace.permits == 2
-    pace.spend(2)
+    assert pace.permits == 4
+    pace.spend(4)
     assert pace.permits == 0
     pace.return_unused(1)
     assert pace.permits == 1
     pace.return_unused(5)
     pace.earn(60, 0, 60_000)
-    assert pace.permits == 2
+    assert pace.permits == 4
 
 
 def test_after_a_ghost_the_next_visitor_in_another_data_center_waits_no_turn() -> None:

@@ -1,7 +1,12 @@
 """How evenly the coordinator hands out permits while visitors wait: a token bucket that earns
-`(new_users_per_minute + what is left of it) / 60` permits a second, and saves one second of them
+`(new_users_per_minute + what is left of it) / 60` permits a second, and saves three seconds of them
 and one more. A permit that comes back unused is earned again at once: otherwise every permit meant
 for a ghost would cost the whole line a turn.
+"""
+
+SAVED_S = 3.0
+"""Twice the longest pause between two syncs. Each data center takes only its share of what is
+saved, so with less the bucket runs over before all have asked.
 """
 
 
@@ -23,7 +28,9 @@ class Pace:
     def earn(self, per_minute: int, left: int, now_ms: int) -> None:
         """`left` of `per_minute` may still be granted in this minute."""
         rate = (per_minute + max(0, left)) / 60
-        self._earned = min(1 + rate, self._earned + rate * (now_ms - self._since_ms) / 1000)
+        self._earned = min(
+            1 + SAVED_S * rate, self._earned + rate * (now_ms - self._since_ms) / 1000
+        )
         self._since_ms = now_ms
 
     def spend(self, count: int) -> None:

@@ -307,7 +307,11 @@ def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.visit", visit)
 
 
-@broken(374)
+@broken_in(
+    behaviour=Behaviour(visit_s=90, page_gap_s=3, moving=0.2),
+    fence_s=10,
+    faults=(Fault("partition", 100, 160, (0, 1)), Fault("partition", 124, 274, (2,))),
+)
 def lets_an_older_session_here_replace_that_of_the_ticket(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.is_outlived", lambda *_: False)
 

@@ -300,8 +300,8 @@ NO_TURN = FORGETFUL | {"end sessions", "session duration", "suspended"}
 
 def _turns(watch: Watch) -> list[str]:
     scenario, crowd = watch.world.scenario, watch.world.crowd
-    found = crowd.wrongly_kept[:TOLD_MOST]
     kinds = {fault.kind for fault in scenario.faults}
+    found = [] if FORGETFUL & kinds else crowd.wrongly_kept[:TOLD_MOST]
     if crowd.turns_lost and not scenario.behaviour.moving and not NO_TURN & kinds:
         found.append(f"{crowd.turns_lost} turns that were called safe were lost")
     return found

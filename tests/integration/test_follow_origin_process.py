@@ -113,7 +113,7 @@ class Slow(BaseHTTPRequestHandler):
     """Takes three times the objective for a document."""
 
     def do_GET(self) -> None:
-        time.sleep(0.3)
+        time.sleep(0.3)  # what it is for
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", "2")

@@ -191,8 +191,7 @@ def test_redis_grants_the_same(server: RedisServer) -> None:
 )
 def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:
     client = server.client()
-    client.function_load(broken_library(whole, broken), replace=True)
-    try:
+    with broken_library(client, whole, broken):
         renews = Twin(client, fixed_room(disable_session_renewal=False), 2)
         renews.sync()
         renews.arrive(ticket_id(1))
@@ -201,5 +200,3 @@ def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -
             renews.extend(ticket_id(1), 3)
             renews.compare()
         assert asking(server) or renews.found
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)

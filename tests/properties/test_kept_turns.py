@@ -460,11 +460,8 @@ def test_redis_keeps_the_same_turns(server: RedisServer, fixed: bool) -> None:
 )  # fmt: skip
 def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:
     client = server.client()
-    client.function_load(broken_library(whole, broken), replace=True)
-    try:
+    with broken_library(client, whole, broken):
         assert outages(server, False) or outages(server, True)
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 def test_a_ledger_is_what_it_was_without_failures() -> None:

@@ -410,8 +410,5 @@ def test_redis_keeps_the_same_places(server: RedisServer) -> None:
 )
 def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:
     client = server.client()
-    client.function_load(broken_library(whole, broken), replace=True)
-    try:
+    with broken_library(client, whole, broken):
         assert walk(server) or moved(server)
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)

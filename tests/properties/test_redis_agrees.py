@@ -412,11 +412,8 @@ def test_a_library_that_tells_a_crowd_something_else_is_found_out(
     server: RedisServer, part: str, instead: str
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert crowd_in_line(client) != []
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 def test_they_agree_on_places_in_a_line_of_two_data_centers(server: RedisServer) -> None:
@@ -490,11 +487,8 @@ def test_a_library_that_moves_sessions_wrongly_is_found_out(
     server: RedisServer, part: str, instead: str
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert moving(client, 1) + searching(client, 1) + brought_again(client, 1) != []
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 FAREWELL_BREAKS = (
@@ -510,11 +504,8 @@ def test_a_library_that_parts_wrongly_is_found_out(
     server: RedisServer, part: str, instead: str
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert parting(client, 1) != []
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 FLOOD_BREAKS = (
@@ -540,13 +531,10 @@ def test_a_library_that_confirms_newcomers_wrongly_is_found_out(
     server: RedisServer, part: str, instead: str
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert (
             flooded(client, 1).found or flooded_for_seconds(client, 1).found or trickling(client, 1)
         )
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 PACE_BREAKS = (
@@ -563,11 +551,8 @@ def test_a_library_that_paces_wrongly_is_found_out(
     server: RedisServer, part: str, instead: str
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert crowded_at_once(client, 100_000) + crowded_at_once(client, 500_000) != []
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 @pytest.mark.parametrize(("part", "instead", "first"), BREAKS, ids=[part for part, _, _ in BREAKS])
@@ -575,11 +560,8 @@ def test_a_library_that_is_broken_on_purpose_is_found_out(
     server: RedisServer, part: str, instead: str, first: int
 ) -> None:
     client = server.client()
-    client.function_load(broken_library(part, instead), replace=True)
-    try:
+    with broken_library(client, part, instead):
         assert any(found_out(client, seed, "TABLE" in part) for seed in (first, *range(60)))
-    finally:
-        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 def found_out(client: redis.Redis, seed: int, table: bool) -> bool:

@@ -37,10 +37,15 @@ TRIAL_LIBRARY = Library(tuple(trial_part(name) for name in PARTS))
 """The same functions, but time is what the key `<ledger>:clock` says."""
 
 
-def broken_library(part: str, instead: str) -> str:
-    """The trial library under its own name, with one part replaced."""
+@contextlib.contextmanager
+def broken_library(client: redis.Redis, part: str, instead: str) -> Iterator[None]:
+    """The trial library under its own name, with one part replaced until the block ends."""
     assert TRIAL_LIBRARY.source.count(part) == 1, f"{part!r} is not in the library once"
-    return TRIAL_LIBRARY.source.replace(part, instead)
+    client.function_load(TRIAL_LIBRARY.source.replace(part, instead), replace=True)
+    try:
+        yield
+    finally:
+        client.function_load(TRIAL_LIBRARY.source, replace=True)
 
 
 class RedisServer:

@@ -4,7 +4,10 @@ one name per file.
 
 import ast
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from warm_start import output_of
 
 TESTS = Path(__file__).resolve().parents[1]
 WAITS = frozenset({"sleep", "wait_for_timeout"})
@@ -68,3 +71,10 @@ def test_tests_live_in_the_known_folders() -> None:
         path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")
     } <= FLOORS_OF_TESTS
     assert list(TESTS.rglob("__init__.py")) == []
+
+
+def test_threads_start_processes_at_once() -> None:
+    with ThreadPoolExecutor(8) as threads:
+        outputs = list(threads.map(lambda _: output_of("--version"), range(32)))
+    assert len(set(outputs)) == 1
+    assert outputs[0].startswith("greenroom")

@@ -44,10 +44,9 @@ class WarmProcess:
         order = json.dumps([self.args, env, os.getcwd()]).encode()
         socket.send_fds(
             _server(),
-            [struct.pack("i", len(order))],
+            [order],
             [write_out, errors.fileno() if errors else write_out, write_status],
         )
-        _server().sendall(order)
         os.close(write_out)
         os.close(write_status)
         self.stdout = open(out, encoding="utf-8")  # noqa: SIM115
@@ -94,7 +93,8 @@ def output_of(*arguments: str) -> str:
 @functools.cache
 def _server() -> socket.socket:
     """The server of this process, which ends with it."""
-    ours, theirs = socket.socketpair()
+    # Each order is one packet: threads that start processes at once cannot mix theirs.
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server = subprocess.Popen(
         [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
     )
@@ -111,15 +111,15 @@ def _server() -> socket.socket:
 def _fork_for_each(orders: socket.socket) -> None:
     """Returns in each child, as what it was ordered to be; does not return in the server."""
     while True:
-        head, fds, _, _ = socket.recv_fds(orders, 4, 3)
+        order, fds, flags, _ = socket.recv_fds(orders, 1 << 20, 3)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        if not head:
+        if not order:
             os._exit(0)
+        assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
         out, err, status = fds
-        (length,) = struct.unpack("i", head)
-        args, env, folder = json.loads(orders.recv(length, socket.MSG_WAITALL))
+        args, env, folder = json.loads(order)
         assert os.listdir("/proc/self/task") == [str(os.getpid())]  # a fork copies no threads
         if not os.fork():
             orders.close()

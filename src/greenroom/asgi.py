@@ -12,6 +12,7 @@ Bodies are never read, and WebSockets and streams pass untouched.
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -19,10 +20,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from greenroom.decision.forwarded import prefix_of
-from greenroom.decision.verdict import Forward
 from greenroom.errors import GreenroomError
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.runtime.embedded import AppRequest, AppRequests, Embedded, source_of
+from greenroom.runtime.embedded import AppRequest, AppRequests, Embedded, Passed, source_of
 
 AsgiScope = dict[str, Any]
 AsgiMessage = dict[str, Any]
@@ -81,7 +81,7 @@ class WaitingRoom:
         if not any(name == b"upgrade" for name, _ in headers):  # over HTTP/2
             headers = [*headers, _UPGRADE]
         verdict = await self.embedded.decide(_request(scope, "GET", headers))
-        if isinstance(verdict, Forward):
+        if isinstance(verdict, Passed):
             await self._let_in(verdict, scope, receive, send)
             return
         await receive()  # websocket.connect
@@ -93,12 +93,16 @@ class WaitingRoom:
             )
 
     async def _let_in(
-        self, verdict: Forward, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend
+        self, passed: Passed, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend
     ) -> None:
         requests = self.embedded.own_requests
-        await self.app(
-            _for_application(scope, requests), receive, _adding_ticket(send, requests, verdict)
-        )
+        try:
+            await self.app(
+                _for_application(scope, requests), receive, _adding_ticket(send, requests, passed)
+            )
+        except Exception:
+            requests.answered(passed, 500, time.monotonic())
+            raise
 
 
 def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
@@ -153,13 +157,17 @@ def _for_application(scope: AsgiScope, requests: AppRequests) -> AsgiScope:
     return {**scope, "headers": kept} if changed else scope
 
 
-def _adding_ticket(send: AsgiSend, requests: AppRequests, forward: Forward) -> AsgiSend:
+def _adding_ticket(send: AsgiSend, requests: AppRequests, passed: Passed) -> AsgiSend:
+    forward = passed.forward
+
     async def send_with_ticket(message: AsgiMessage) -> None:
         if message["type"] in (
             "http.response.start",
             "websocket.accept",
             "websocket.http.response.start",
         ):
+            if passed.document:
+                requests.answered(passed, message["status"], time.monotonic())
             cookie = forward.set_cookie
             headers, command = requests.visitor_headers(message.get("headers") or (), cookie)
             if command and forward.obeys_origin:

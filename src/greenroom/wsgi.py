@@ -10,15 +10,15 @@ Bodies are never read.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.runtime.embedded import AppRequest, EmbeddedThread, source_of
+from greenroom.runtime.embedded import AppRequest, EmbeddedThread, Passed, source_of
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -68,10 +68,23 @@ class WaitingRoom:
                 environ["HTTP_COOKIE"] = kept
             else:
                 del environ["HTTP_COOKIE"]
-        return self.app(environ, self._adding_ticket(start_response, verdict))
+        answer = _Answer(self.embedded, verdict)
+        try:
+            body = self.app(environ, self._adding_ticket(start_response, verdict, answer))
+        except Exception:
+            answer.begins(500)
+            raise
+        # A generator begins its answer while it is read; any other body stays as it is, such as a
+        # file that the server sends by itself.
+        return body if answer.began else answer.of(body)
 
-    def _adding_ticket(self, start_response: StartResponse, forward: Forward) -> StartResponse:
+    def _adding_ticket(
+        self, start_response: StartResponse, passed: Passed, answer: "_Answer"
+    ) -> StartResponse:
+        forward = passed.forward
+
         def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            answer.begins(int(status[:3]))
             cookie = forward.set_cookie
             pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
             kept, command = self.embedded.own_requests.visitor_headers(pairs, cookie)
@@ -84,6 +97,34 @@ class WaitingRoom:
             return start_response(status, _text(kept), *error)
 
         return started
+
+
+class _Answer:
+    def __init__(self, embedded: EmbeddedThread, passed: Passed) -> None:
+        self._embedded = embedded
+        self._passed = passed
+        self._body: Iterable[bytes] = ()
+        self.began = not passed.document
+
+    def begins(self, status: int) -> None:
+        if not self.began:
+            self.began = True
+            self._embedded.answered(self._passed, status, time.monotonic())
+
+    def of(self, body: Iterable[bytes]) -> "_Answer":
+        self._body = body
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._body
+        except Exception:
+            self.begins(500)
+            raise
+
+    def close(self) -> None:
+        if (close := getattr(self._body, "close", None)) is not None:
+            close()
 
 
 def _text(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

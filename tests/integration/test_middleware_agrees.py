@@ -43,6 +43,44 @@ HOST = (b"Host", b"shop.example")
 PAGE = (b"Accept", b"text/html")
 
 
+def test_the_middleware_measures_how_documents_are_answered(kind: Any, tmp_path: Path) -> None:
+    statuses = iter((200, 200, 404, 503, 200))
+
+    def answering(_method: str, _path: str) -> Any:
+        return next(statuses), (), b""
+
+    site, front = site_of(tmp_path, kind, answering)
+    (room_id,) = site.decisions.table.rooms
+    requests = front.room.embedded.own_requests
+    ticket = (b"Cookie", front.request("GET", "/", (HOST, PAGE)).cookie.partition(b";")[0])
+    for accept in (PAGE, PAGE, PAGE, (b"Accept", b"image/png")):
+        front.request("GET", "/", (HOST, accept, ticket))
+    with pytest.raises((StopIteration, RuntimeError)):
+        front.request("GET", "/", (HOST, PAGE, ticket))
+    assert requests.documents.of(room_id).failed == 2, "503 and an exception"
+    assert requests.documents.of(room_id).histogram.total == 3, "an image is no document"
+    assert requests.pending_documents() == {}
+
+
+def test_what_the_application_has_not_begun_to_answer_is_pending(tmp_path: Path) -> None:
+    pending: list[Any] = []
+    site, front = site_of(tmp_path, WsgiFront)
+    (room_id,) = site.decisions.table.rooms
+    requests = front.room.embedded.own_requests
+
+    def streaming(_environ: Any, start_response: Any) -> Any:
+        pending.append(requests.pending_documents())
+        start_response("200 OK", [])
+        yield b"a page"
+
+    ticket = (b"Cookie", front.request("GET", "/", (HOST, PAGE)).cookie.partition(b";")[0])
+    front.room.app = streaming
+    assert front.request("GET", "/", (HOST, PAGE, ticket)).body == b"a page"
+    assert pending[0][room_id].total == 1
+    assert requests.pending_documents() == {}
+    assert requests.documents.of(room_id).histogram.total == 2
+
+
 def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_path: Path) -> None:
     def forging(_method: str, _path: str) -> Any:
         cookies = ((b"Set-Cookie", NAME + b"forged; Path=/"), (b"Set-Cookie", b"own=1; Path=/"))

@@ -13,9 +13,8 @@ from plain_front_end import Given, Origin, Pairs
 from greenroom.asgi import WaitingRoom as AsgiWaitingRoom
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
-from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.runtime.embedded import AppRequest, AppRequests
+from greenroom.runtime.embedded import AppRequest, AppRequests, Passed
 from greenroom.wsgi import WaitingRoom as WsgiWaitingRoom
 
 EMPTY = {"data": ".", "rooms": []}
@@ -30,17 +29,20 @@ class Inside:
     ) -> None:
         self.own_requests = AppRequests(decisions, policy, errors.append)
 
-    async def decide(self, request: AppRequest) -> Forward | Answer:
+    async def decide(self, request: AppRequest) -> Passed | Answer:
         return await self.own_requests.decide(request)
 
 
 class InsideThread(Inside):
-    def decide(self, request: AppRequest) -> Forward | Answer:  # type: ignore[override]
-        found: list[Forward | Answer] = []
+    def decide(self, request: AppRequest) -> Passed | Answer:  # type: ignore[override]
+        found: list[Passed | Answer] = []
         self.own_requests.receive(request, found.append)
         return found[0]
 
-    def obey(self, forward: Forward, command: bytes) -> bytes:
+    def answered(self, passed: Passed, status: int, began_s: float) -> None:
+        self.own_requests.answered(passed, status, began_s)
+
+    def obey(self, forward: Any, command: bytes) -> bytes:
         return self.own_requests.obey(forward, command)
 
 

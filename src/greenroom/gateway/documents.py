@@ -3,10 +3,11 @@ are found from. A document is what an admitted visitor waits for with an empty s
 """
 
 from bisect import bisect_left
+from typing import Protocol
 
 from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
 from greenroom.decision.verdict import Forward
-from greenroom.gateway.wire.head_records import RequestHead
+from greenroom.model.visit import Arrival
 from greenroom.request.admissible import signs_in
 
 BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
@@ -29,11 +30,11 @@ class RoomDocuments:
         return Histogram(tuple(self.counts), self.sum_s * 1000)
 
 
-def is_document(forward: Forward, head: RequestHead) -> bool:
+def is_document(forward: Forward, arrival: Arrival) -> bool:
     """Of an admitted visitor."""
     if forward.ticket is None or forward.provisional:
         return False
-    return (head.arrival.signs or signs_in(head.arrival)).document
+    return (arrival.signs or signs_in(arrival)).document
 
 
 class Documents:
@@ -41,26 +42,29 @@ class Documents:
         self._by_room: dict[str, RoomDocuments] = {}
 
     def answered(
-        self, forward: Forward | None, head: RequestHead, status: int, seconds: float
+        self, forward: Forward | None, arrival: Arrival, status: int, seconds: float
     ) -> None:
         # As is_document, which would be a call more for each request.
         if forward is None or forward.ticket is None or forward.provisional:
             return
-        if not (head.arrival.signs or signs_in(head.arrival)).document:
-            return
-        room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
+        if (arrival.signs or signs_in(arrival)).document:
+            self.count(forward.room_id, status, seconds)
+
+    def count(self, room_id: str, status: int, seconds: float) -> None:
+        """A document of an admitted visitor."""
+        room = self._by_room.get(room_id) or self._begin(room_id)
         if status < 500:
             room.counts[bisect_left(BOUNDS_S, seconds)] += 1
             room.sum_s += seconds
         else:
             room.failed += 1
 
-    def failed(self, forward: Forward | None, head: RequestHead) -> None:
+    def failed(self, forward: Forward | None, arrival: Arrival) -> None:
         """The origin refused or broke the connection, or took too long.
 
         A request that got no connection is not meant: one client can use up its own share of them.
         """
-        self.answered(forward, head, 502, 0.0)
+        self.answered(forward, arrival, 502, 0.0)
 
     def of(self, room_id: str) -> RoomDocuments | None:
         return self._by_room.get(room_id)
@@ -72,3 +76,13 @@ class Documents:
     def _begin(self, room_id: str) -> RoomDocuments:
         room = self._by_room[room_id] = RoomDocuments()
         return room
+
+
+class SeesAnswers(Protocol):
+    """What answers of origins pass through: the gateway, or the middleware."""
+
+    @property
+    def documents(self) -> Documents: ...
+
+    def pending_documents(self) -> dict[str, Histogram]:
+        """Ages of the documents of admitted visitors whose answer has not begun, by room."""

@@ -13,7 +13,7 @@ from itertools import chain
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.gateway.documents import is_document
+from greenroom.gateway.documents import Documents, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.request_record import RequestObserver
@@ -215,14 +215,17 @@ class Gateway:
         self.close()
         return left
 
+    @property
+    def documents(self) -> Documents:
+        return self.counts.documents
+
     def pending_documents(self) -> dict[str, Histogram]:
-        """Ages of the documents of admitted visitors whose answer has not begun, by room."""
         now_s, ages = time.monotonic(), dict[str, list[float]]()
         for connection in chain(*(pool.requests for pool in self.state.pools.values())):
             exchange = connection.exchange
             if exchange is None or connection.body is not None or exchange.forward is None:
                 continue  # idle, or the answer has begun
-            if is_document(exchange.forward, exchange.head):
+            if is_document(exchange.forward, exchange.head.arrival):
                 seconds = now_s - connection.began_s + exchange.queued_s
                 ages.setdefault(exchange.forward.room_id, []).append(seconds * 1000)
         return {room_id: Histogram.of(found) for room_id, found in ages.items()}

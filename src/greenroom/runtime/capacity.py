@@ -28,11 +28,10 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import StorageFailed
-from greenroom.gateway.server import Gateway
+from greenroom.gateway.documents import SeesAnswers
 from greenroom.model.clock import Clock
 from greenroom.model.room import Room
 from greenroom.notifier import Wake
-from greenroom.runtime.front_ends import BuiltInFrontEnd, GatewayFrontEnd
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.web.stores import ConfigStore
 
@@ -47,8 +46,7 @@ SCALING_MS = 60_000
 NOTE_RETRY_S = 5.0
 NOT_MEASURED = (
     "capacity: must be fixed here: no greenroom process forwards this room's requests, so how fast"
-    " its origin answers is not known (greenroom decide, native passes and the middleware do not"
-    " measure it)"
+    " its origin answers is not known (greenroom decide and native passes do not measure it)"
 )
 
 log = structlog.get_logger(__name__)
@@ -114,12 +112,11 @@ class ProcessCapacity:
         self._reported = False
         self._instances: dict[str, tuple[int, int]] = {}
         """How many, and when that last changed."""
-        self._gateway: Gateway | None = None
+        self._answers: SeesAnswers | None = None
         """None: this process sees no answers of origins."""
 
-    def measure(self, front_end: BuiltInFrontEnd | None) -> None:
-        if isinstance(front_end, GatewayFrontEnd):
-            self._gateway = front_end.gateway
+    def measure(self, answers: SeesAnswers | None) -> None:
+        self._answers = answers
 
     def of(self, room_id: str) -> tuple[CapacityState | None, int]:
         """Its state, and how many instances its origin has."""
@@ -207,10 +204,11 @@ class ProcessCapacity:
     def _measured(self, steered: Mapping[str, RoomSchedule], overloaded: bool) -> ProcessReport:
         now_ms, sync = self._now_ms(), self._ledgers.sync_state()
         speaks = sync is None or sync.syncing
-        pending = self._gateway.pending_documents() if self._gateway else {}
+        answers = self._answers
+        pending = answers.pending_documents() if answers else {}
         rooms = {}
         for room_id in steered:
-            seen = self._gateway.counts.documents.of(room_id) if self._gateway else None
+            seen = answers.documents.of(room_id) if answers else None
             ledger = self._ledgers.open.get(room_id) if speaks else None
             figures = ledger.figures(now_ms).here if ledger else None
             rooms[room_id] = Measurement(
@@ -223,7 +221,7 @@ class ProcessCapacity:
                 scaling=now_ms - self._instances.get(room_id, (0, 0))[1] < SCALING_MS,
             )
         return ProcessReport(
-            at_ms=now_ms, rooms=rooms, overloaded=overloaded, measures=self._gateway is not None
+            at_ms=now_ms, rooms=rooms, overloaded=overloaded, measures=answers is not None
         )
 
     async def _step(self, steered: Mapping[str, RoomSchedule], now_ms: int) -> None:

@@ -18,6 +18,7 @@ from concurrent.futures import thread as _executors  # noqa: F401 - registers it
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from greenroom.capacity.histogram import Histogram
 from greenroom.config.config import Config
 from greenroom.config.load import ConfigSource, FileSource, OptionSource
 from greenroom.decision.arrival import (
@@ -36,6 +37,7 @@ from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.errors import GreenroomError
+from greenroom.gateway.documents import Documents, is_document
 from greenroom.gateway.wire.answer_head import COMMAND, is_for_caches, private_caching
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
@@ -76,6 +78,19 @@ class AppRequest(NamedTuple):
     """Before `target` in the visitor's address; None: what a trusted proxy says."""
 
 
+class Passed:
+    """A request that the application answers. Of documents of admitted visitors the middleware
+    reports the answer, with one call of `AppRequests.answered`.
+    """
+
+    __slots__ = ("__weakref__", "began_s", "document", "forward")
+
+    def __init__(self, forward: Forward, arrival: Arrival) -> None:
+        self.forward = forward
+        self.document = is_document(forward, arrival)
+        self.began_s = time.monotonic()
+
+
 class AppRequests:
     """`policy` and `limits` may be replaced at any time."""
 
@@ -93,6 +108,13 @@ class AppRequests:
         self._senders: OrderedDict[tuple[str, bool, tuple[str, int]], Sender] = OrderedDict()
         self._known = KnownLines()
         self.closed = False
+        self.documents = Documents()
+        self._pending: weakref.WeakSet[Passed] = weakref.WeakSet()
+        """Documents; weak, because nobody reports what came too late to be passed on."""
+
+    @property
+    def answers(self) -> "AppRequests":
+        return self
 
     async def start(self) -> None:
         """Returns once it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
@@ -108,7 +130,7 @@ class AppRequests:
     def close(self) -> None:
         self.closed = True
 
-    def receive(self, request: AppRequest, done: Callable[[Forward | Answer], None]) -> None:
+    def receive(self, request: AppRequest, done: Callable[[Passed | Answer], None]) -> None:
         """Calls `done` exactly once, now or later. Never raises; after any error the visitor is
         held.
         """
@@ -124,22 +146,46 @@ class AppRequests:
 
         def decided(verdict: Verdict) -> None:
             try:
-                answer = render(verdict, arrival) if isinstance(verdict, Hold) else verdict
+                if isinstance(verdict, Forward):
+                    found: Passed | Answer = self._pass(verdict, arrival)
+                else:
+                    found = render(verdict, arrival) if isinstance(verdict, Hold) else verdict
             except Exception as error:
                 self._on_error(error)
-                answer = OUTAGE
-            done(answer)
+                found = OUTAGE
+            done(found)
 
         self._decisions.receive(arrival, decided)
 
-    async def decide(self, request: AppRequest) -> Forward | Answer:
+    def answered(self, passed: Passed, status: int, began_s: float) -> None:
+        """`began_s`: time.monotonic() when the answer began; `status` is 500 of an application that
+        raised instead. Only the first call for a document counts. Call it in greenroom's event loop.
+        """
+        if passed in self._pending:
+            self._pending.discard(passed)
+            seconds = max(0.0, began_s - passed.began_s)
+            self.documents.count(passed.forward.room_id, status, seconds)
+
+    def pending_documents(self) -> dict[str, Histogram]:
+        now_s, ages = time.monotonic(), dict[str, list[float]]()
+        for passed in list(self._pending):
+            ages.setdefault(passed.forward.room_id, []).append(1000 * (now_s - passed.began_s))
+        return {room_id: Histogram.of(found) for room_id, found in ages.items()}
+
+    def _pass(self, forward: Forward, arrival: Arrival) -> Passed:
+        passed = Passed(forward, arrival)
+        if passed.document:
+            self._pending.add(passed)
+        return passed
+
+    async def decide(self, request: AppRequest) -> Passed | Answer:
         """Holds the visitor when there is no verdict within ANSWER_S."""
         if self.closed:
             return OUTAGE
-        found: list[Forward | Answer] = []
+        found: list[Passed | Answer] = []
         later: asyncio.Future[None] | None = None
 
-        def done(verdict: Forward | Answer) -> None:
+        def done(verdict: Passed | Answer) -> None:
             found.append(verdict)
             if later is not None and not later.done():
                 later.set_result(None)
@@ -289,7 +335,7 @@ class Embedded:
             raise RuntimeError("greenroom has decided nothing yet")
         return self.last_requests
 
-    async def decide(self, request: AppRequest) -> Forward | Answer:
+    async def decide(self, request: AppRequest) -> Passed | Answer:
         """Starts greenroom first when needed; holds the visitor when it cannot start."""
         requests = self.requests or await self._started()
         return OUTAGE if requests is None else await requests.decide(request)
@@ -410,10 +456,10 @@ class EmbeddedThread:
             loop.call_soon_threadsafe(embedded.end)
             thread.join(CLOSING_S)
 
-    def decide(self, request: AppRequest) -> Forward | Answer:
+    def decide(self, request: AppRequest) -> Passed | Answer:
         """Holds the visitor while greenroom cannot start or answer."""
         requests = self.requests or self._started()
-        found: Future[Forward | Answer] = Future()
+        found: Future[Passed | Answer] = Future()
         if requests is None or self._loop is None:
             return OUTAGE
         try:
@@ -433,6 +479,13 @@ class EmbeddedThread:
             return found.result(ANSWER_S)
         except (RuntimeError, TimedOut):
             return b""
+
+    def answered(self, passed: Passed, status: int, began_s: float) -> None:
+        """As `AppRequests.answered`, from any thread. Does not wait."""
+        requests = self.requests
+        if passed.document and requests is not None and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(requests.answered, passed, status, began_s)
 
     def _started(self) -> AppRequests | None:
         if time.monotonic() >= self._not_before_s or self._failed_in != os.getpid():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from greenroom.config.config import Config
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
+from greenroom.gateway.documents import SeesAnswers
 from greenroom.gateway.origin.address import OriginGuard
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.server import Gateway
@@ -37,6 +38,10 @@ Progress = Callable[[int], None]
 
 
 class FrontEnd(Protocol):
+    @property
+    def answers(self) -> SeesAnswers | None:
+        """None: it sees no answers of origins."""
+
     async def start(self) -> None:
         """Raises OSError."""
 
@@ -77,6 +82,10 @@ class GatewayFrontEnd:
             OriginGuard(listening, everywhere=everywhere),
         )
         self._trace(config)
+
+    @property
+    def answers(self) -> SeesAnswers:
+        return self.gateway
 
     async def start(self) -> None:
         await self.gateway.start(sockets=[self._listener], tls=self.tls)
@@ -124,6 +133,8 @@ class GatewayFrontEnd:
 
 
 class DecideFrontEnd:
+    answers: SeesAnswers | None = None
+
     def __init__(
         self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
     ) -> None:

@@ -26,6 +26,7 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.service import DecisionService
 from greenroom.errors import Problem, StorageFailed
+from greenroom.gateway.documents import SeesAnswers
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
@@ -228,6 +229,7 @@ class Process:
         schedules = self._decision.table.rooms if self._decision else {}
         origin_of = self._health.origin_of if self._health else lambda _: ""
         gateway = self._gateway.gateway.counts if self._gateway else None
+        answers = self._answers()
         rooms = [
             assemble.room_state(
                 room,
@@ -235,7 +237,7 @@ class Process:
                 self._counts.of(room.id),
                 schedules.get(room.id),
                 origin_of(room),
-                gateway.documents.of(room.id) if gateway else None,
+                answers.documents.of(room.id) if answers else None,
                 *(self._capacity.of(room.id) if self._capacity else (None, 0)),
             )
             for room in self.config.rooms
@@ -261,6 +263,9 @@ class Process:
             compiled=COMPILED,
             clock_ahead_ms=ahead_of_wall_ms(now_ms),
         )
+
+    def _answers(self) -> SeesAnswers | None:
+        return next((one.answers for one in self._front_ends if one.answers), None)
 
     def count_instances(self, room_id: str, instances: int) -> None:
         if self._capacity:
@@ -345,11 +350,11 @@ class Process:
                 self._followed.published.everywhere,
             )
             self._gateway = next(iter(built_in), None)
-            capacity.measure(self._gateway)
             self._front_ends = [
                 *built_in,
                 *[make(self.config, decision) for make in self._make_front_ends],
             ]
+            capacity.measure(self._answers())
             if not self.stopping.is_set():
                 await self._open()
                 async with beside(
@@ -430,8 +435,8 @@ class Process:
         decision.use(table)
         decision.data_centers = assemble.data_centers(config)
         self._counts.keep(set(table.rooms))
-        if self._gateway:
-            self._gateway.gateway.counts.documents.keep(set(table.rooms))
+        if answers := self._answers():
+            answers.documents.keep(set(table.rooms))
         if self._parts.logs:
             set_up_logs(config.log)
         if self._notifications is not None:

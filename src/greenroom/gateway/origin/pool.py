@@ -213,7 +213,7 @@ class OriginConnection(asyncio.Protocol):
         seconds = monotonic() - self.began_s
         self.counts.origin_wait_seconds += seconds
         self.counts.documents.answered(
-            exchange.forward, exchange.head, head.status, seconds + exchange.queued_s
+            exchange.forward, exchange.head.arrival, head.status, seconds + exchange.queued_s
         )
         if (
             head.plain and head.content_length == len(data) and exchange.head.framing.plain

@@ -307,7 +307,7 @@ class Exchange(OriginRequest):
             and (obeyed := visitor.gateway.receiver.obey(forward, head.command))
         ):
             return obeyed, b""
-        if head.status in FAILURES and is_document(forward, self.head):
+        if head.status in FAILURES and is_document(forward, self.head.arrival):
             return visitor.gateway.receiver.failed_document(forward).report(), forward.lines
         if (
             forward.renews_early
@@ -377,8 +377,8 @@ class Exchange(OriginRequest):
             visitor.counts.failed += 1
             self.origin_has_room()
             forward, head = self.forward, self.head
-            if status != 503 and forward is not None and is_document(forward, head):
-                visitor.counts.documents.failed(forward, head)
+            if status != 503 and forward is not None and is_document(forward, head.arrival):
+                visitor.counts.documents.failed(forward, head.arrival)
                 visitor.expect(visitor.limits.decision_s)
                 document = visitor.gateway.receiver.failed_document(forward)
                 document.answer(status, head.arrival, self.answer)

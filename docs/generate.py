@@ -23,7 +23,7 @@ from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
 from greenroom.model.alert_types import ALERTS, ROOMS, example
 from greenroom.model.crawler import Crawler
-from greenroom.model.event import EVENTS_PER_ROOM, Event
+from greenroom.model.event import EVENTS_PER_ROOM, OVERRIDES, Event
 from greenroom.model.fields import Spec, plain_type, specs
 from greenroom.model.health_check import (
     ALL_REGIONS,
@@ -164,7 +164,9 @@ def configuration() -> str:
         " how-to](../howto/run-a-sale.md). An event inherits from the room what it does not"
         " set. Times have a time zone; quotes are optional. Only the pre-queue may be left out.\n\n"
         + "".join(f"- `{f.name}`: {f.rule.help}\n" for f in EVENT.fields if f.name in TIMES)
-        + f"\n{keys(EventExtra)}\n{keys(Event, ['id', *TIMES.values(), 'written_times'])}"
+        + f"\n{keys(EventExtra)}\n"
+        + keys(Event, ["id", *TIMES.values(), "written_times", *OVERRIDES])
+        + f"- {', '.join(f'`{name}`' for name in OVERRIDES)}: as of the room, during the event\n"
     )
     parts.append(
         f"\n## `[[rooms.rules]]`\n\nBypass rules of the room above them, at most {RULES_MAX}: [the"
@@ -282,7 +284,9 @@ def commands() -> str:
         f"# Commands\n\n{NOTE}## Common options\n\nA command names those that it has.\n\n{common}\n"
     ]
     for name, command in found:
-        rows = short_list(options(command), shared, "Common options")
+        rows = short_list(options(command), shared, "Common options").replace(
+            "[Common options]", "[Common]"
+        )
         parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{rows}\n")
     return "".join(parts).rstrip() + "\n"
 
@@ -333,7 +337,7 @@ def alerts() -> str:
         common = "".join(entry(name, (), meaning) for name, meaning in shared.items())
         parts.append(f"\n## {title}\n\n{common}")
     for row in ALERTS.values():
-        of_room = row in of_rooms
+        of_room = room_filters <= set(row.filters) and room_fields <= set(row.fields)
         kind = ("Paired" if row.paired else "One event") + (", of a room." if of_room else ".")
         parts.append(f"\n## `{row.type}`\n\n{row.description} {kind}\n\n> {example(row, 0).text}\n")
         filters = [(name, described.help) for name, described in row.filters.items()]

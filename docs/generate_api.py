@@ -188,7 +188,7 @@ def together(rows: Iterable[FieldRow]) -> str:
 
 def _plain(text: str) -> str:
     """A description as a file and the API share it: without its unit, capital and full stop."""
-    return re.sub(r", in (minutes|seconds|days)$", "", text.rstrip(".")).lower()
+    return re.sub(r", in (minutes|seconds|milliseconds|days)$", "", text.rstrip(".")).lower()
 
 
 def named(schema: dict[str, Any]) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from api_rig import ACCOUNT, Api, create_token
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "howto"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs" / "howto"
+COPY_ROOMS = ROOT / "examples/move-from-cloudflare/copy_rooms.py"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -100,9 +102,8 @@ def test_a_zone_moves_from_one_api_to_another_with_the_script_of_the_howto(
         str(tmp_path / "other"),
     )
     other = Api(target.control, create_token(tmp_path / "other", "howto", "--scope", "edit"))
-    script = block("move-from-cloudflare.md", "python", "import os")
     printed = run(
-        [sys.executable, "-c", script, "example.com"],
+        [sys.executable, str(COPY_ROOMS), "example.com"],
         other,
         THEIRS=api.base_url,
         CLOUDFLARE_API_TOKEN=api.token,

@@ -34,12 +34,16 @@ def blocks(language: str) -> list:
 
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) -> None:
-    """A piece without an origin or without a room gets one; the rest stands as it is written."""
+    """A piece without an origin, a room or what a room requires gets it; the rest stands as written."""
     if "[[zones" in text:  # not a configuration file, but what `greenroom apply` takes
         moment = ChangeContext(0, lambda: secrets.token_hex(16))
         assert make_true(tomllib.loads(text), origin_problems)(Configuration(), moment).changes
         return
-    whole = (text if "origin" in text else ORIGIN + text) + ("" if "[[rooms]]" in text else ROOM)
+    whole = (text if re.search(r"^(origin|\[origins)", text, re.M) else ORIGIN + text) + (
+        "" if "[[rooms]]" in text else ROOM
+    )
+    if "\nhost = " not in whole:
+        whole = whole.replace("[[rooms]]\n", ROOM)
     (tmp_path / "waiting.html").write_text("wait")
     (tmp_path / "oidc-secret").write_text("hush")
     (tmp_path / "slack-url").write_text("https://hooks.slack.com/services/T000/B000/XXXX\n")

@@ -95,9 +95,8 @@ class Zone:
     )
     ambiguous_paths: str = spec(
         "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw"
-        " UTF-8: `auto` passes them on as they came where every reading leads to the same room and"
-        " rules, and refuses them with 400 elsewhere; `refuse`: always; `pass`: the room that"
-        " covers any reading counts",
+        " UTF-8: `auto` passes them on where every reading leads to the same room and rules, and"
+        " refuses them with 400 elsewhere; `refuse`: always; `pass`: the room of any reading counts",
         "auto",
         choices=("auto", "refuse", "pass"),
         extension=True,

@@ -185,7 +185,7 @@ class Crowd:
         self._hear(visitor, outcome)
         now_ms, standing = self._agenda.now_ms, outcome.standing
         if standing is Standing.WAITING:
-            self._ground_truth.held(visitor, now_ms)
+            self._ground_truth.held(visitor, outcome.refresh_ms, now_ms)
             visitor.tries += 1
             self.checks += 1
             self._note(visitor, outcome, now_ms)

@@ -18,6 +18,8 @@ SAMPLE_MS = 250
 SERIES_MS = 5_000
 WINDOW_MS = 60_000
 BURST_MS = 5_000
+ASKED_MS = 1_000
+"""Who has only to show the ticket is told to come back sooner, all others later."""
 
 
 class GroundTruth:
@@ -42,10 +44,12 @@ class GroundTruth:
         """Most admissions within BURST_MS."""
         self._burst: deque[int] = deque()
         self.entered = 0
-        self.early = 0
+        self.early = self.asked = 0
         """Held on arrival although both limits had room for all who looked alike, and nobody
-        waited.
+        waited but visitors who were only asked to show their ticket. `asked` are those, with a page
+        that is due within ASKED_MS; who is held after that is one of `early`.
         """
+        self._asking = 0
         self.early_in_flood = 0
         """As `early`, but the limits had no room for all who looked alike."""
         self._refused: deque[int] = deque()
@@ -55,14 +59,21 @@ class GroundTruth:
         self._promises: list[tuple[int, int, SimulatedVisitor]] = []
         self._newest_came_ms = 0
 
-    def held(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+    def held(self, visitor: SimulatedVisitor, refresh_ms: int, now_ms: int) -> None:
+        if visitor.asked:
+            self._showed(visitor)
+            self.asked -= 1
+            self.early += 1
         if visitor.waits:
             return
-        if visitor.tries == 0 and not self.waiting:
+        if visitor.tries == 0 and self.waiting == self._asking:
             self._trim(now_ms)
             if self.in_use < self.total and len(self.minute) < self.per_minute:
                 alike = len(self.minute) + len(self._refused) < self.per_minute
-                self.early += alike
+                visitor.asked = alike and 0 < refresh_ms < ASKED_MS
+                self._asking += visitor.asked
+                self.asked += visitor.asked
+                self.early += alike and not visitor.asked
                 self.early_in_flood += not alike
         visitor.waits = True
         self.waiting += 1
@@ -72,7 +83,12 @@ class GroundTruth:
         self._refused.append(now_ms)
         self._trim(now_ms)
 
+    def _showed(self, visitor: SimulatedVisitor) -> None:
+        self._asking -= visitor.asked
+        visitor.asked = False
+
     def gone(self, visitor: SimulatedVisitor) -> None:
+        self._showed(visitor)
         if visitor.waits:
             visitor.waits = False
             self.waiting -= 1

@@ -28,6 +28,7 @@ class SimulationReport:
     unused: float | None
     burst: float
     queued_early: float
+    asked_for_ticket: float
     queued_in_flood: float
     """Share of arrivals: as `queued_early`, but a flood that looked alike would have used up the
     room.
@@ -86,6 +87,7 @@ def report(world: World) -> SimulationReport:
         ground_truth.unused_ms / ground_truth.waited_ms if ground_truth.waited_ms else None,
         ground_truth.most_burst / max(1.0, ground_truth.per_minute * BURST_MS / WINDOW_MS),
         ground_truth.early / max(1, len(crowd.visitors)),
+        ground_truth.asked / max(1, len(crowd.visitors)),
         ground_truth.early_in_flood / max(1, len(crowd.visitors)),
         quantile(overtaken, 0.5),
         quantile(overtaken, 0.99),

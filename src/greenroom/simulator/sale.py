@@ -76,6 +76,7 @@ LINES: Sequence[tuple[str, str]] = (
     ("burst", "most let in within 5 s, times an even pace"),
     ("unused", "unused while visitors waited"),
     ("queued_early", "queued although there was room"),
+    ("asked_for_ticket", "asked to show the ticket, then let in"),
     ("queued_in_flood", "queued in a flood that would have used up the room"),
     ("overtaking_p50_s", "overtaken by a later visitor: half at most by"),
     ("overtaking_p99_s", "99 of 100 at most by"),
@@ -108,6 +109,7 @@ def figure(name: str, value: float | None) -> str:
     if name in (
         "unused",
         "queued_early",
+        "asked_for_ticket",
         "queued_in_flood",
         "error_joining",
         "error_polls",

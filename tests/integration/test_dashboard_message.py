@@ -6,14 +6,16 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
 from greenroom.admission.schedule import effective
-from greenroom.config.layers import LayeredStore, merged
 from greenroom.config.load import read_config
+from greenroom.config.served import new_faults, served
+from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.operations import begin, end
 from greenroom.decision.room_view import RoomView
 from greenroom.model.branding import LOGO_BYTES_MAX, Branding, LocalMessage
@@ -136,7 +138,12 @@ new_users_per_minute = 5
 """
     file = read_config(text, rig.folder / "greenroom.toml")
     (room,) = file.rooms
-    layered = LayeredStore(rig.store, lambda: file, lambda: rig.clock.at_ms)
+    layered = LayeredStore(
+        rig.store,
+        lambda: file.documents,
+        lambda: rig.clock.at_ms,
+        partial(new_faults, file),
+    )
     service = ConfigService(layered, rig.clock)
     place = service.look(lambda known: known.rooms[room.id].parent), room.id
     service.change("ada", begin(*place, "hold", "ada"))
@@ -148,7 +155,7 @@ new_users_per_minute = 5
     assert known.rooms[room.id].read_only
     for found in (
         known.room_in_operation(room.id),
-        next(one for one in merged(file, rig.store.read()).rooms if one.id == room.id),
+        next(one for one in served(file, rig.store.read()).rooms if one.id == room.id),
     ):
         assert (found.queue_all, found.operated) == (True, ("queue_all",))
         assert (found.let_in, found.branding.message) == (7, "Soon")

@@ -10,7 +10,7 @@ from typing import Any
 from plain_front_end import Given, PlainFrontEnd
 
 from greenroom.config.config import Config
-from greenroom.config.load import FileSource
+from greenroom.config.source import FileSource
 from greenroom.decision.service import DecisionService
 from greenroom.runtime.process import Process
 

@@ -3,6 +3,7 @@ else, and drafts are what they say.
 """
 
 import time
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.config.layers import LayeredStore
 from greenroom.config.load import read_config
+from greenroom.config.served import new_faults
+from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.rooms import ROOMS_MAX
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.configuration.zones import ZONES_MAX
@@ -127,7 +129,12 @@ def test_rooms_of_a_file_count_and_stay_whatever_the_document_says_of_their_zone
     tmp_path: Path,
 ) -> None:
     file = read_config(FILE, tmp_path / "greenroom.toml")
-    layered = LayeredStore(SqlStore(default_url(tmp_path)), lambda: file, lambda: 1)
+    layered = LayeredStore(
+        SqlStore(default_url(tmp_path)),
+        lambda: file.documents,
+        lambda: 1,
+        partial(new_faults, file),
+    )
     config_service = ConfigService(layered, MonotonicClock())
     config_service.change("me", make_true({"zones": [{"name": "b.example"}]}, no_problems))
     assert [entry.parent for entry in layered.read().rooms.values()] == list(

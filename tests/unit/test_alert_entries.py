@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from greenroom.config.config import Config
-from greenroom.config.layers import layered
 from greenroom.config.load import read_config
+from greenroom.configuration.layers import layered
 from greenroom.errors import InvalidConfig
-from greenroom.model.configuration import Configuration
+from greenroom.model.configuration import Configuration, Record
 from greenroom.model.notification import AlertPolicy, PagerdutyService, Webhook
 
 WHOLE = """
@@ -43,6 +43,10 @@ def read(text: str, folder: Path) -> Config:
     return read_config(text, folder / "greenroom.toml")
 
 
+def records(config: Config) -> list[Record]:
+    return [entry.record for _, entry in config.documents.entries()]
+
+
 def problems(text: str, folder: Path) -> set[str]:
     with pytest.raises(InvalidConfig) as caught:
         read(text, folder)
@@ -53,7 +57,7 @@ def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_a
     tmp_path: Path,
 ) -> None:
     found = read(WHOLE, tmp_path)
-    chat, ours, service, policy = found.alerting.records()
+    chat, ours, service, policy = records(found)
     assert isinstance(chat, Webhook)
     assert isinstance(ours, Webhook)
     assert isinstance(service, PagerdutyService)
@@ -79,7 +83,7 @@ def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_a
     assert not any(
         secret in repr(found) for secret in ("s3cret", "R0KEY", "/services/T/B/X", "key=k")
     )
-    assert [record.id for record in read(WHOLE, tmp_path).alerting.records()] == [
+    assert [record.id for record in records(read(WHOLE, tmp_path))] == [
         chat.id,
         ours.id,
         service.id,
@@ -89,7 +93,7 @@ def test_they_become_records_with_ids_of_their_names_and_secrets_of_files_that_a
 
 def test_the_layers_show_them_read_only_beside_what_the_store_has(tmp_path: Path) -> None:
     found = read(WHOLE, tmp_path)
-    both = layered(found, Configuration(revision=7))
+    both = layered(found.documents, Configuration(revision=7))
     assert both.revision == 7
     assert [
         entry.read_only
@@ -101,7 +105,7 @@ def test_the_layers_show_them_read_only_beside_what_the_store_has(tmp_path: Path
     ] == [True] * 4
     nothing = read_config("", tmp_path / "greenroom.toml")
     stored = Configuration(revision=3)
-    assert layered(nothing, stored) is stored
+    assert layered(nothing.documents, stored) is stored
 
 
 def test_everything_wrong_is_said_at_once_with_its_place(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def config(text: str, path: Path | None = None) -> Config:
 
 
 def event(more: str = "", path: Path | None = None) -> Event:
-    ((found,),) = config(SALE + more, path).events.values()
+    (found,) = config(SALE + more, path).documents.events.records()
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_template_may_stand_in_a_file_beside(tmp_path: Path) -> None:
     (tmp_path / "soon.html").write_text("<p>{{timeUntilEventStartFormatted}}</p>")
     found = config(SALE + 'custom_page_file = "soon.html"', tmp_path / "greenroom.toml")
     assert (
-        next(iter(found.events.values()))[0].custom_page_html
+        next(found.documents.events.records()).custom_page_html
         == "<p>{{timeUntilEventStartFormatted}}</p>"
     )
     assert tmp_path / "soon.html" in found.files
@@ -126,7 +126,7 @@ def test_check_says_what_events_do() -> None:
         SALE
         + 'prequeue_start_time = "2026-05-01T08:00:00Z"\nshuffle_at_event_start = true\nqueueing_method = "random"\n'
     )
-    assert event_lines(next(iter(found.events.values()))) == [
+    assert event_lines(found.documents.events.records()) == [
         "  event sale: 2026-05-01T10:00:00Z to 2026-05-01T12:00:00Z, pre-queue from 2026-05-01T08:00:00Z, places drawn at the start",
         "    queueing_method = random",
     ]

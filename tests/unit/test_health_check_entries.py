@@ -4,8 +4,10 @@ line.
 
 import pytest
 
-from greenroom.config.layers import FILE_ZONE_ID, layered, merged
+from greenroom.config.documents import FILE_ZONE_ID
 from greenroom.config.load import read_config
+from greenroom.config.served import served
+from greenroom.configuration.layers import layered
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import Put, applied
 from greenroom.model.configuration import Configuration
@@ -16,7 +18,7 @@ START = 'data = "."\n'
 
 
 def checks(text: str) -> tuple[HealthCheck, ...]:
-    return read_config(START + text).health_checks
+    return tuple(read_config(START + text).documents.health_checks.records())
 
 
 def problems(text: str) -> list[str]:
@@ -133,15 +135,10 @@ def test_a_check_of_the_file_is_in_the_zone_that_covers_what_it_serves() -> None
     )
     homes = {
         entry.record.name: entry.parent
-        for entry in layered(file, stored).health_checks.values()
+        for entry in layered(file.documents, stored).health_checks.values()
         if entry.read_only
     }
     assert homes == {"behind": "z", "elsewhere": FILE_ZONE_ID}
-    assert [check.name for check in merged(file, stored).health_checks] == [
-        "behind",
-        "elsewhere",
-        "h",
-    ]
 
 
 def test_a_check_of_the_store_with_the_id_of_one_in_the_file_is_left_out_and_named() -> None:
@@ -154,6 +151,6 @@ def test_a_check_of_the_store_with_the_id_of_one_in_the_file_is_left_out_and_nam
         ],
         1,
     )
-    both = merged(file, stored)
-    assert [check.name for check in both.health_checks] == ["a"]
+    both = served(file, stored)
+    assert [check.name for check in both.documents.health_checks.records()] == ["a"]
     assert [fault.unit for fault in both.faults] == ["health check h (h)"]

@@ -1,14 +1,17 @@
 """File and store as one configuration: for the edge to compile, and for the API to show."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from config_material import event, full_room, offers, room, rules, zone
 
 from greenroom.config.config import Config
-from greenroom.config.layers import FILE_ZONE_ID, CompileFaults, LayeredStore, merged
+from greenroom.config.documents import FILE_ZONE_ID, file_entry
 from greenroom.config.load import read_config
+from greenroom.config.served import new_faults, served
+from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove, applied
 from greenroom.model.configuration import Configuration
@@ -63,7 +66,7 @@ def test_everything_of_both_is_there(file: Config) -> None:
         Put(RuleList(id="l1", name="office", kind="ip")),
         Put(ListItem(id="i1", value="192.0.2.0/24"), "l1"),
     ]
-    both = merged(
+    both = served(
         file,
         stored(
             ZONE,
@@ -74,8 +77,8 @@ def test_everything_of_both_is_there(file: Config) -> None:
         ),
     )
     assert [found.name for found in both.rooms] == ["infile", "r1"]
-    assert [found.name for found in both.events["r1"]] == ["e1"]
-    assert [rule.expression for rule in both.rules["r1"]] == ["ssl"]
+    assert [found.name for found in both.documents.events_of("r1")] == ["e1"]
+    assert [rule.expression for rule in both.documents.rules_of("r1")] == ["ssl"]
     assert [(found.name, found.items) for found in both.lists] == [
         ("staff", ("10.0.0.0/8",)),
         ("office", ("192.0.2.0/24",)),
@@ -83,13 +86,13 @@ def test_everything_of_both_is_there(file: Config) -> None:
     assert both.trusted_proxies == ("192.0.2.1",)
     (found,) = both.stored_zones
     assert (found.name, found.trusted_proxies) == ("example.com", ("192.0.2.1", "192.0.2.2"))
-    assert both.zones["r1"].name == "example.com"
-    assert file.rooms[0].id not in both.zones, "the file's rooms are governed by the file"
+    assert [room.name for room in map(both.zone_of, both.rooms) if room] == ["example.com"]
+    assert both.zone_of(file.rooms[0]) is None, "the file's rooms are governed by the file"
 
 
 def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
     paused = zone("z1", name="example.com", paused=True, case_insensitive_paths=True)
-    both = merged(file, stored(Put(paused), Put(room("r1"), "z1")))
+    both = served(file, stored(Put(paused), Put(room("r1"), "z1")))
     assert both.rooms[1].suspended
     assert both.rooms[1].case_insensitive_paths
     assert not both.rooms[0].suspended
@@ -120,9 +123,9 @@ def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
 def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None:
     configuration = stored(ZONE, put)
     if not said:
-        assert len(merged(file, configuration).rooms) == 2
+        assert len(served(file, configuration).rooms) == 2
         return
-    both = merged(file, configuration)
+    both = served(file, configuration)
     assert any(said in str(fault.problem) for fault in both.faults)
     assert (both.rooms[0], both.lists[0]) == (file.rooms[0], file.lists[0])
 
@@ -130,9 +133,9 @@ def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None
 def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
     taken = file.rooms[0].id
     puts = ZONE, Put(replace(room("r1"), id=taken), "z1"), Put(event("e1"), taken)
-    both = merged(file, stored(*puts))
+    both = served(file, stored(*puts))
     assert both.rooms == file.rooms
-    assert both.events == {}
+    assert not both.documents.events
     assert [str(fault.problem) for fault in both.faults] == [
         f"room r1 ({taken}): has the id of a waiting room in the configuration file"
     ]
@@ -144,12 +147,12 @@ def test_two_rooms_with_one_cookie_leave_the_older_one_as_it_is_and_hold_the_vis
     folding = Put(zone("z1", name="example.com", case_insensitive_paths=True))
     paths = [Put(room(name, host="a.example.com", path=f"/{name}"), "z1") for name in ("r1", "r2")]
     other = [Put(zone("z2", name="example.org")), Put(room("r3", host="example.org"), "z2")]
-    both = merged(file, stored(folding, *paths, *other, Put(event("e1"), "r2")))
+    both = served(file, stored(folding, *paths, *other, Put(event("e1"), "r2")))
     _, first, second, third = both.rooms
     assert (first.queue_all, second.queue_all) == (False, True)
     assert (second.id, second.routes) == ("r2", paths[1].record.routes)
     assert second.cookie_name != first.cookie_name
-    assert "r2" not in both.events, "an event would end the hold"
+    assert not both.documents.events_of("r2"), "an event would end the hold"
     assert third == other[1].record
     assert [(fault.unit, fault.zone_id) for fault in both.faults] == [("room r2", "z1")]
 
@@ -157,7 +160,7 @@ def test_two_rooms_with_one_cookie_leave_the_older_one_as_it_is_and_hold_the_vis
 def test_a_room_is_held_on_the_routes_that_no_other_room_covers(file: Config) -> None:
     routes = Route("file.example.com"), Route("b.example.com", "/b")
     clashing = room("r1", host="a.example.com", additional_routes=routes, cookie_suffix="x")
-    held = merged(file, stored(ZONE, Put(clashing, "z1"))).rooms[1]
+    held = served(file, stored(ZONE, Put(clashing, "z1"))).rooms[1]
     assert held.queue_all
     assert held.routes == (Route("a.example.com"), Route("b.example.com", "/b"))
 
@@ -166,17 +169,20 @@ def test_a_zone_whose_origin_cannot_be_used_is_held_and_no_other_origin_gets_its
     file: Config,
 ) -> None:
     loop = Put(replace(ZONE.record, origin="http://127.0.0.1:8080"))
-    both = merged(file, stored(loop, Put(room("r1", host="a.example.com"), "z1")))
+    both = served(file, stored(loop, Put(room("r1", host="a.example.com"), "z1")))
     assert both.rooms[1].queue_all
     origin = origins(both)("a.example.com")
     assert origin is not None
     assert origin.host == "origin.invalid"
 
 
-def layered_on(
-    path: Path, file: Config, *puts: Put, faults: CompileFaults = compile_faults
-) -> LayeredStore:
-    layered = LayeredStore(SqlStore(default_url(path)), lambda: file, lambda: 1, faults)
+def layered_on(path: Path, file: Config, *puts: Put) -> LayeredStore:
+    layered = LayeredStore(
+        SqlStore(default_url(path)),
+        lambda: file.documents,
+        lambda: 1,
+        lambda before, after: new_faults(file, before, after, compile_faults),
+    )
     layered.write(list(puts), expected=0, author="test", now_ms=1)
     return layered
 
@@ -226,7 +232,7 @@ def test_what_is_unusable_already_does_not_refuse_other_changes(
 ) -> None:
     broken = Put(room("r1", host="file.example.com", custom_page_html="{{#if x}}"), "z1")
     layered = layered_on(tmp_path, file, ZONE, broken)
-    assert merged(file, layered.read()).faults
+    assert served(file, layered.read()).faults
     assert layered.judge([Put(room("r2", host="b.example.com"), "z1")], expected=1, now_ms=2) == []
     layered.close()
 
@@ -249,7 +255,7 @@ def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_
     host: str, port: int, file: Config
 ) -> None:
     inner = Put(zone("z2", name="inner.example.com", origin="http://127.0.0.1:5000"))
-    found = origins(merged(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(
+    found = origins(served(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(
         host
     )
     assert found is not None
@@ -258,7 +264,7 @@ def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_
 
 def test_without_any_origin_a_host_has_none() -> None:
     assert (
-        origins(merged(read_config("", Path("/etc/greenroom.toml")), stored(ZONE)))("elsewhere.org")
+        origins(served(read_config("", Path("/etc/greenroom.toml")), stored(ZONE)))("elsewhere.org")
         is None
     )
 
@@ -267,7 +273,9 @@ def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(
     file: Config, tmp_path: Path
 ) -> None:
     store = SqlStore(default_url(tmp_path))
-    layered = LayeredStore(store, lambda: file, MonotonicClock().now_ms)
+    layered = LayeredStore(
+        store, lambda: file.documents, MonotonicClock().now_ms, partial(new_faults, file)
+    )
     alone = layered.read()
     assert [(entry.id, entry.record.name, entry.read_only) for entry in alone.zones.values()] == [
         (FILE_ZONE_ID, "file", True)
@@ -294,12 +302,16 @@ def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(
 
 
 def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path) -> None:
-    shown = [file]
+    shown = [file.documents]
     layered = LayeredStore(
-        SqlStore(default_url(tmp_path)), lambda: shown[0], MonotonicClock().now_ms
+        SqlStore(default_url(tmp_path)),
+        lambda: shown[0],
+        MonotonicClock().now_ms,
+        partial(new_faults, file),
     )
     before = layered.read().rooms[file.rooms[0].id]
-    shown[0] = replace(file, rooms=(replace(file.rooms[0], description="new"),))
+    changed = file_entry(replace(file.rooms[0], description="new"), FILE_ZONE_ID)
+    shown[0] = shown[0].changed(0, [changed])
     after = layered.read().rooms[file.rooms[0].id]
     assert (before.record.description, after.record.description) == ("", "new")
     assert after.created_ms == before.created_ms
@@ -308,5 +320,5 @@ def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path)
 
 def test_offers_of_the_store_reach_their_room(file: Config) -> None:
     told = offers("r1")
-    both = merged(file, stored(Put(zone("z1"), ""), Put(room("r1"), "z1"), Put(told, "r1")))
-    assert both.offers == {"r1": told.offers}
+    both = served(file, stored(Put(zone("z1"), ""), Put(room("r1"), "z1"), Put(told, "r1")))
+    assert both.documents.offers_of("r1") == told.offers

@@ -4,7 +4,8 @@ import asyncio
 import threading
 
 from greenroom.config.config import Config
-from greenroom.config.load import Stamp, read_config
+from greenroom.config.load import read_config
+from greenroom.config.source import Stamp
 from greenroom.runtime.reload import Reloader
 
 LONG_S = 60.0

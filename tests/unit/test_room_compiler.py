@@ -2,20 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 from config_material import event, offers, room
 
 from greenroom.config.config import Config
+from greenroom.config.documents import file_entry, list_entries
 from greenroom.config.load import read_config
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
-from greenroom.model.rule import Rule, RuleList
+from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.event import Event
+from greenroom.model.offer import Offer, OfferSet
+from greenroom.model.room import Room
+from greenroom.model.rule import Rule, RuleList, RuleSet
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
 from greenroom.rules import NOTHING_KNOWN
@@ -26,8 +31,8 @@ BOOKS: Any = {
     name: SimpleNamespace(ledger=object(), counts=Counter()) for name in ("r1", "r2", "r3")
 }
 STAFF = Rule(id="a", expression="ip.src in $staff")
-LISTED = RuleList(name="staff", kind="ip", items=("10.0.0.0/8",))
-OTHER = RuleList(name="other", kind="ip")
+LISTED = RuleList(id="staff", name="staff", kind="ip", items=("10.0.0.0/8",))
+OTHER = RuleList(id="other", name="other", kind="ip")
 
 
 class Shop:
@@ -43,8 +48,25 @@ class Shop:
         return self.compiler.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
 
 
-def config(*rooms: Any, **more: Any) -> Config:
-    return replace(EMPTY, rooms=rooms, **more)
+def config(
+    *rooms: Room,
+    events: Mapping[str, Iterable[Event]] = MappingProxyType({}),
+    rules: Mapping[str, tuple[Rule, ...]] = MappingProxyType({}),
+    offers: Mapping[str, tuple[Offer, ...]] = MappingProxyType({}),
+    lists: Iterable[RuleList] = (),
+    zone: Zone | None = None,
+    **more: Any,
+) -> Config:
+    """The rooms are the file's, or in `zone`."""
+    entries = [
+        *([Entry(zone, "", 0, 0, 0)] if zone else []),
+        *(Entry(one, zone.id if zone else "", 0, 0, 0, read_only=not zone) for one in rooms),
+        *(file_entry(event, key) for key, found in events.items() for event in found),
+        *(file_entry(RuleSet(id=key, rules=found), key) for key, found in rules.items()),
+        *(file_entry(OfferSet(id=key, offers=found), key) for key, found in offers.items()),
+        *list_entries(lists),
+    ]
+    return replace(EMPTY, documents=Configuration().changed(0, entries), **more)
 
 
 def arrival(client: str) -> Arrival:
@@ -110,7 +132,7 @@ def test_a_room_that_did_not_change_is_the_very_same_afterwards() -> None:
         {
             "rules": {"r1": (STAFF,)},
             "lists": (LISTED,),
-            "zones": {"r1": Zone(id="z", name="z1.example", always_use_https=True)},
+            "zone": Zone(id="z", name="z1.example", always_use_https=True),
         },
         {"rules": {"r1": (STAFF,)}, "lists": (LISTED,), "search_engine_crawler_bypass": True},
     ],
@@ -171,6 +193,7 @@ class FullDisk:
 
 
 DRAWN = event("e1", prequeue_start_ms=1, shuffle_at_event_start=True)
+ALSO_DRAWN = replace(DRAWN, id="e2")
 
 
 def test_a_template_that_does_not_compile_gives_the_builtin_page_and_is_named() -> None:
@@ -218,7 +241,9 @@ def test_a_room_whose_draw_has_no_seed_yet_stays_as_it_runs_and_is_tried_again()
     disk = FullDisk(StorageFailed("no space left"))
     compiler = RoomCompiler(disk, print)
     running = compiler.table(config(room("r1")), BOOKS, 0, NOTHING_KNOWN).rooms["r1"]
-    wanted = config(room("r1"), room("r2"), room("r3"), events={"r1": (DRAWN,), "r3": (DRAWN,)})
+    wanted = config(
+        room("r1"), room("r2"), room("r3"), events={"r1": (DRAWN,), "r3": (ALSO_DRAWN,)}
+    )
     table = compiler.table(wanted, BOOKS, 0, NOTHING_KNOWN)
     assert table.rooms["r1"] is running
     assert not table.rooms["r2"].now.effective.ledger_room.queue_all
@@ -232,9 +257,12 @@ def test_a_room_whose_draw_has_no_seed_yet_stays_as_it_runs_and_is_tried_again()
 
 def test_a_trial_finds_only_what_is_new_and_asks_for_no_seed() -> None:
     broken = room("r1", custom_page_html=BROKEN_PAGE)
-    running = config(broken, room("r2"), rules={"r2": (STAFF,)}, lists=(LISTED,))
-    assert compile_faults(running, replace(running, events={"r1": (DRAWN,), "r2": (DRAWN,)})) == []
-    found = compile_faults(running, replace(running, lists=()))
+    rooms, rules = (broken, room("r2")), {"r2": (STAFF,)}
+    running = config(*rooms, rules=rules, lists=(LISTED,))
+    drawn = {"r1": (DRAWN,), "r2": (ALSO_DRAWN,)}
+    wanted = config(*rooms, rules=rules, lists=(LISTED,), events=drawn)
+    assert compile_faults(running, wanted) == []
+    found = compile_faults(running, config(*rooms, rules=rules))
     assert [fault.unit for fault in found] == ["room r2"]
     found = compile_faults(config(room("r1")), config(broken))
     assert [fault.unit for fault in found] == ["room r1"]

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from greenroom.config.addresses import origin_problems
+from greenroom.config.addresses import origin_problems, zone_origin_problems
 from greenroom.config.config import Config
-from greenroom.config.layers import zone_origin_problems
 from greenroom.config.load import read_config
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy, socket_ends

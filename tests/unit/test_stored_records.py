@@ -10,8 +10,8 @@ from config_material import event, room, rules, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.config.layers import merged
 from greenroom.config.load import read_config
+from greenroom.config.served import served
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.stored_records import with_rows
 from greenroom.model.change import Put, Remove, applied
@@ -44,7 +44,7 @@ def beside(*rows: dict) -> Configuration:
 def held(configuration: Configuration, room_id: str) -> list[str]:
     return [
         f"{route.host}{route.path}"
-        for found in merged(FILE, configuration).rooms
+        for found in served(FILE, configuration).rooms
         if found.id == room_id and found.queue_all
         for route in found.routes
     ]
@@ -69,7 +69,7 @@ def test_a_room_whose_host_and_path_can_be_read_is_held(body: str) -> None:
     found = beside(row(ROOM, "z1", body))
     assert held(found, "r1") == ["r1.z1.example/shop"]
     assert not held(found, "good")
-    (fault,) = merged(FILE, found).faults
+    (fault,) = served(FILE, found).faults
     assert "r1" in fault.unit
     assert fault.zone_id == "z1"
 
@@ -91,7 +91,7 @@ def test_no_body_stops_the_others(body: str, cut: int) -> None:
             found = beside(row(ROOM, parent, text, kind))
             assert "good" in found.rooms
             assert found.rules["good"].record.rules
-            config = merged(FILE, found)
+            config = served(FILE, found)
             assert not held(found, "good")
             assert (kind, "r1") in found.unusable or found.rooms["r1"].record.id == "r1"
             assert bool(config.faults) == bool(found.unusable)
@@ -102,7 +102,7 @@ def test_the_rooms_of_a_zone_that_cannot_be_read_or_is_gone_are_held() -> None:
     for rows in ([broken, row(ROOM, "z1")], [row(ROOM, "z1")]):
         found = with_rows(Configuration(), 3, rows)
         assert held(found, "r1") == ["r1.z1.example/shop"]
-        config = merged(FILE, found)
+        config = served(FILE, found)
         assert [found.origin for found in config.stored_zones] == [NO_ORIGIN]
         assert len(config.faults) == 1
 

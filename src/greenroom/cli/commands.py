@@ -49,7 +49,8 @@ from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
 from greenroom.config.addresses import store_url
 from greenroom.config.config import Config
-from greenroom.config.load import ConfigSource, FileSource, OptionSource, Overrides, load_config
+from greenroom.config.load import Overrides, load_config
+from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from greenroom.config.addresses import address_of, store_shown
 from greenroom.config.config import Config
-from greenroom.config.layers import served_hosts
+from greenroom.config.served import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
@@ -126,8 +126,8 @@ def show_config(config: Config) -> None:
         say()
         for line in (
             *room_lines(room),
-            *event_lines(config.events.get(room.id, ())),
-            *rule_lines(config.rules.get(room.id, ())),
+            *event_lines(config.documents.events_of(room.id)),
+            *rule_lines(config.documents.rules_of(room.id)),
         ):
             say(line)
     for note in config.notes:

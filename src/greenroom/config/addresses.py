@@ -1,5 +1,6 @@
 """Addresses, networks and origins as operators write them, and their problems."""
 
+import asyncio
 import contextlib
 import ipaddress
 import os
@@ -11,9 +12,12 @@ from urllib.parse import urlsplit
 
 from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
+from greenroom.gateway.origin.address import ZONE_POLICY
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
 from greenroom.model.fields import is_printable
 from greenroom.model.route import HOST
+from greenroom.outbound import Guard, OutboundRefused, read_target
+from greenroom.outbound.guard import Listening
 from greenroom.outbound.policy import unwrapped
 from greenroom.settings.process import SOCKET_FILE, Address, Server
 
@@ -329,3 +333,52 @@ def _is_local(host: str) -> bool:
 
 def _is_any(host: str) -> bool:
     return _is_ip(host) and ipaddress.ip_address(host).is_unspecified
+
+
+RESOLVE_S = 3.0
+"""How long saving a zone waits for the name of its origin."""
+
+
+def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
+    """A zone's origin as written: no URL of an origin, one of our own listeners, or a link-local
+    address.
+
+    What a name leads to is checked with each connection, and when the zone is saved
+    (`resolved_origin_problems`).
+    """
+    wrong = origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
+    if wrong:
+        return wrong
+    try:
+        refused = ZONE_POLICY.target_problem(read_target(url))
+    except OutboundRefused as error:
+        refused = str(error)
+    return [Problem(pointer, refused)] if refused else []
+
+
+def resolved_origin_problems(
+    listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening = tuple
+) -> list[Problem]:
+    """As `zone_origin_problems`, and what the name leads to now. May wait RESOLVE_S, so call it in
+    a thread.
+
+    `listening` returns the listeners of every process. A name without an address is no problem: it
+    may get one, and each connection checks again.
+    """
+    wrong = zone_origin_problems(listeners, pointer, url)
+    if wrong:
+        return wrong
+    guard = Guard(
+        ZONE_POLICY,
+        listening=lambda: [
+            *((address.host, address.port) for address in listeners.values()),
+            *listening(),
+        ],
+    )
+    try:
+        asyncio.run(asyncio.wait_for(guard.check(read_target(url)), RESOLVE_S))
+    except OutboundRefused as error:
+        return [Problem(pointer, str(error))]
+    except (OSError, TimeoutError):
+        return []
+    return []

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_problems
 from greenroom.alerts.mail import LOCAL, MailServer, Sending
@@ -78,27 +78,10 @@ class PolicyExtra:
     )
 
 
-class Alerting(NamedTuple):
-    """With the files that hold its secrets."""
-
-    policies: tuple[AlertPolicy, ...] = ()
-    webhooks: tuple[Webhook, ...] = ()
-    services: tuple[PagerdutyService, ...] = ()
-    files: tuple[Path, ...] = ()
-
-    def records(self) -> tuple[AlertPolicy | Webhook | PagerdutyService, ...]:
-        return (*self.webhooks, *self.services, *self.policies)
-
-    def __repr__(self) -> str:
-        # Without the secrets.
-        return (
-            f"Alerting(policies={len(self.policies)}, webhooks={len(self.webhooks)},"
-            f" services={len(self.services)})"
-        )
-
-
-def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem]) -> Alerting:
-    """Adds what is wrong to `problems`."""
+def read_alerting(
+    raw: Mapping[str, Any], folder: Path, problems: list[Problem]
+) -> tuple[list[Webhook | PagerdutyService | AlertPolicy], list[Path]]:
+    """With the files that hold its secrets; adds what is wrong to `problems`."""
     secrets = _SecretFiles(folder)
     known = {section: _names(raw, section) for section in specs(PolicyExtra)}
 
@@ -110,12 +93,12 @@ def read_alerting(raw: Mapping[str, Any], folder: Path, problems: list[Problem])
         "pagerduty_services", SERVICES_MAX, "PagerDuty service", partial(_service, secrets)
     )
     policies = records("alert_policies", POLICIES_MAX, "alert policy", partial(_policy, known))
-    return Alerting(
-        tuple(AlertPolicy(**values) for values in policies),
-        tuple(Webhook(**values) for values in webhooks),
-        tuple(PagerdutyService(**values) for values in services),
-        tuple(secrets.files),
-    )
+    found: list[Webhook | PagerdutyService | AlertPolicy] = [
+        *(Webhook(**values) for values in webhooks),
+        *(PagerdutyService(**values) for values in services),
+        *(AlertPolicy(**values) for values in policies),
+    ]
+    return found, secrets.files
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:

@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from greenroom.alerts.mail import Sending
-from greenroom.config.alert_entries import Alerting
 from greenroom.config.shared import Shared
+from greenroom.configuration.layers import UnitFault
 from greenroom.decision.native_pass import PassKeys
-from greenroom.errors import Problem
 from greenroom.gateway.origin.address import Origin
+from greenroom.model.configuration import Configuration
 from greenroom.model.crawler import Crawler
-from greenroom.model.event import Event
-from greenroom.model.health_check import HealthCheck
-from greenroom.model.offer import Offer
 from greenroom.model.oidc import OidcSettings
 from greenroom.model.room import Room
-from greenroom.model.rule import Rule, RuleList
+from greenroom.model.rule import RuleList
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
 from greenroom.settings.limits import Limits
@@ -36,36 +33,12 @@ ORIGINS_MAX = 1_000
 """Keeps a broken generated file from exhausting the memory."""
 
 
-class UnitFault(NamedTuple):
-    """Why one room, zone, list, check or page cannot be used; everything else can.
-
-    `reason` may name things of other zones; `told` is for the editors of `zone_id` alone.
-    """
-
-    unit: str
-    reason: str
-    zone_id: str = ""
-    told: str = ""
-
-    @property
-    def problem(self) -> Problem:
-        """For operators of the whole installation."""
-        return Problem(self.unit, self.reason)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
-    """A checked configuration; only `read_config` makes it."""
+    """The settings of a process, and what it serves. Only `read_config` makes it."""
 
-    rooms: tuple[Room, ...]
-    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
-    """By room id."""
-    rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
-    """By room id."""
-    offers: Mapping[str, tuple[Offer, ...]] = field(default_factory=dict)
-    """By room id; only of the store."""
-    lists: tuple[RuleList, ...] = ()
-    health_checks: tuple[HealthCheck, ...] = ()
+    documents: Configuration = field(default_factory=Configuration)
+    """Of the file, in the zone FILE_ZONE_ID; after `served`, what processes use of file and store."""
     crawlers: tuple[Crawler, ...] = ()
     """The operator's own, besides the built-in ones."""
     geo_database: Path | None = None
@@ -85,10 +58,6 @@ class Config:
     """None: this process keeps its own ledgers."""
     origin: Origin | None = None
     """For hosts without an origin of their own; None: they are not served."""
-    zones: Mapping[str, Zone] = field(default_factory=dict)
-    """The zone of each room made through the API, by the room's id."""
-    stored_zones: tuple[Zone, ...] = ()
-    """Every zone made through the API; one whose origin cannot be used has NO_ORIGIN."""
     origins: Mapping[str, Origin] = field(default_factory=dict)
     always_use_https: bool = False
     trusted_proxies: tuple[str, ...] = ()
@@ -111,10 +80,8 @@ class Config:
     pass_keys: PassKeys | None = None
     oidc: OidcSettings | None = None
     sending: Sending = field(default_factory=Sending)
-    alerting: Alerting = field(default_factory=Alerting)
     status_listen: Address | None = None
     """None: no status pages."""
-    status_pages: tuple[StatusPage, ...] = ()
     faults: tuple[UnitFault, ...] = ()
     """What of the store is left out, or held instead of served."""
     path: Path | None = None
@@ -122,3 +89,38 @@ class Config:
     """Every file that was read, the configuration file first; the reloader watches them."""
     notes: tuple[str, ...] = ()
     """What is allowed but an operator may want to know."""
+
+    @cached_property
+    def rooms(self) -> tuple[Room, ...]:
+        """The file's first."""
+        return tuple(self.documents.rooms.records())
+
+    @cached_property
+    def lists(self) -> tuple[RuleList, ...]:
+        """With their items."""
+        return tuple(map(self.documents.rule_list, self.documents.lists.values()))
+
+    @cached_property
+    def stored_zones(self) -> tuple[Zone, ...]:
+        """Made through the API; one whose origin cannot be used has NO_ORIGIN."""
+        zones = self.documents.zones.values()
+        return tuple(entry.record for entry in zones if not entry.read_only)
+
+    @property
+    def status_pages(self) -> tuple[StatusPage, ...]:
+        return tuple(self.documents.status_pages.records())
+
+    def zone_of(self, room: Room) -> Zone | None:
+        """None: a room of the file, for which the settings of the process count."""
+        entry = self.documents.rooms.get(room.id)
+        return self.documents.zones[entry.parent].record if entry and not entry.read_only else None
+
+    def listeners(self, **taken: Address | None) -> dict[str, Address]:
+        """By key; `taken` are real addresses, where another was written."""
+        written = {
+            "listen": self.listen,
+            "control": self.control,
+            "decide": self.decide,
+            "status_listen": self.status_listen,
+        }
+        return {key: address for key, address in (written | taken).items() if address is not None}

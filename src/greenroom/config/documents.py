@@ -4,8 +4,8 @@ schemas of the API.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from greenroom.configuration.events import EVENT, in_ms, value_problems
 from greenroom.configuration.rooms import ROOM, routes_of
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.health.checks import HEALTH_CHECK
+from greenroom.model.configuration import Entry, R
 from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, schedule_problems
 from greenroom.model.fields import (
     NAME_WORDS,
@@ -37,8 +38,10 @@ from greenroom.model.health_check import (
 from greenroom.model.room import Room, limits_apart, room_problems
 from greenroom.model.rule import (
     RULES_MAX,
+    ListItem,
     Rule,
     RuleList,
+    RuleSet,
     list_field_problems,
     rule_field_problems,
 )
@@ -60,6 +63,21 @@ def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = ""
 def file_id(*parts: object) -> str:
     """Depends on these only, so tickets, draws and histories survive restarts and reordering."""
     return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+FILE_ZONE_ID = file_id("the configuration file")
+"""The zone of the file's rooms whose host lies in no zone of the store."""
+
+
+def file_entry(record: R, parent: str = "") -> Entry[R]:
+    return Entry(record, parent, 0, 0, 0, read_only=True)
+
+
+def list_entries(lists: Iterable[RuleList]) -> Iterator[Entry[Any]]:
+    for found in lists:
+        yield file_entry(replace(found, items=()))
+        for item in found.items:
+            yield file_entry(ListItem(id=file_id("item", found.name, item), value=item), found.id)
 
 
 def tables(
@@ -270,11 +288,12 @@ class Extra:
 
 @dataclass(slots=True)
 class RoomsRead:
-    """The good rooms, their events and rules by id, the template files, and every problem."""
+    """The good rooms, the entries of these, of their events and rules, the template files, and
+    every problem.
+    """
 
     rooms: list[Room] = field(default_factory=list)
-    events: dict[str, tuple[Event, ...]] = field(default_factory=dict)
-    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    entries: list[Entry[Any]] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -342,8 +361,10 @@ def read_rooms(
             room = Room(**{"id": named, **values})
             right.append(room)
             read.rooms.append(room)
-            read.events[named] = tuple(filter(None, events))
-            read.rules[named] = rules
+            read.entries.append(file_entry(room, FILE_ZONE_ID))
+            read.entries += [file_entry(event, named) for event in filter(None, events)]
+            if rules:
+                read.entries.append(file_entry(RuleSet(id=named, rules=rules), named))
             notes = (*_cookie_notes(room), *_limit_notes(room))
             read.notes += [f"room {room.name}: {note}" for note in notes]
     read.problems += scope_clashes(right)

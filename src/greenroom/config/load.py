@@ -4,9 +4,9 @@ import os
 import re
 import ssl
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from greenroom.config.addresses import (
     address_of,
@@ -32,7 +32,10 @@ from greenroom.config.collector import collector_problems
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.documents import (
+    FILE_ZONE_ID,
+    file_entry,
     foreign_form_notes,
+    list_entries,
     read_health_checks,
     read_lists,
     read_rooms,
@@ -47,8 +50,10 @@ from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
+from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import specs
 from greenroom.model.route import host_problems
+from greenroom.model.zone import Zone
 from greenroom.settings.process import SECTIONS, SOCKET_FILE, Address, OriginEntry, Server, Tls
 from greenroom.web.api_shapes import read_nested
 
@@ -76,6 +81,15 @@ TAKEN_AS_WRITTEN = (
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip
 """Server keys that the configuration takes over unchanged."""
+
+IN_FILE_ZONE = (
+    "always_use_https",
+    "search_engine_crawler_bypass",
+    "ambiguous_paths",
+    "merge_slashes",
+    "pass_well_known",
+)
+"""Server keys that are settings of the zone of the file's rooms too."""
 
 CERTIFICATES = ("tls", "control_tls")
 COLLECTORS = ("tracing", "metrics")
@@ -172,11 +186,12 @@ def _syntax_problem(message: str, text: str) -> Problem:
 
 
 class _Part(NamedTuple):
-    """Fields of a Config, files read for them, and notes for an operator."""
+    """Fields of a Config and its documents, files read for them, and notes for an operator."""
 
     fields: dict[str, Any]
     files: tuple[Path, ...] = ()
     notes: tuple[Any, ...] = ()
+    entries: Sequence[Entry[Any]] = ()
 
 
 class _Reading:
@@ -227,12 +242,17 @@ class _Reading:
         if self.problems or server is None:
             return None
         fields = {name: value for part in parts for name, value in part.fields.items()}
+        entries = [entry for part in parts for entry in part.entries]
+        if any(entry.parent == FILE_ZONE_ID for entry in entries):
+            entries.append(file_entry(_file_zone(server, origin)))
+        documents = Configuration().changed(0, entries)
         https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
         exposed = exposure_notes(
             listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies)
         )
         return Config(
             **fields,
+            documents=documents,
             listen=listeners["listen"],
             control=listeners["control"],
             decide=address_of(server.decide),
@@ -251,7 +271,7 @@ class _Reading:
                 *exposed,
                 *socket_notes(server),
                 *(note for part in parts for note in part.notes),
-                *foreign_form_notes(fields["rooms"], https),
+                *foreign_form_notes(list(documents.rooms.records()), https),
             ),
         )
 
@@ -263,16 +283,15 @@ class _Reading:
         pass_keys, pass_files = read_pass_keys(
             sections["native_pass"], self._folder, read.rooms, self.problems
         )
-        fields = {
-            "rooms": tuple(read.rooms),
-            "events": read.events,
-            "rules": read.rules,
-            "lists": lists,
-        }
         return _Part(
-            {**fields, "health_checks": checks, "pass_keys": pass_keys},
+            {"pass_keys": pass_keys},
             (*read.files, *pass_files),
             tuple(read.notes),
+            [
+                *read.entries,
+                *(file_entry(check, FILE_ZONE_ID) for check in checks),
+                *list_entries(lists),
+            ],
         )
 
     def _lookups(self, server: Server) -> _Part:
@@ -287,11 +306,12 @@ class _Reading:
         sending = read_sending(
             sections["notifications"], sections["outbound"], self._folder, self.problems
         )
-        alerting = read_alerting(self._raw, self._folder, self.problems)
+        alerting, files = read_alerting(self._raw, self._folder, self.problems)
         return _Part(
-            {"sending": sending, "alerting": alerting},
-            (*sending.files, *alerting.files),
+            {"sending": sending},
+            (*sending.files, *files),
             mail_notes(sending.mail_server),
+            [file_entry(record) for record in alerting],
         )
 
     def _faces(self, server: Server) -> _Part:
@@ -299,7 +319,11 @@ class _Reading:
         listen, pages = read_status_pages(
             server.status_listen, self._raw.get("status_pages", []), self.problems
         )
-        return _Part({"oidc": oidc, "status_listen": listen, "status_pages": pages}, tuple(files))
+        return _Part(
+            {"oidc": oidc, "status_listen": listen},
+            tuple(files),
+            entries=[file_entry(page) for page in pages],
+        )
 
     def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
         certificates = [Path(name) for one in tls if one for name in (one.cert, one.key)]
@@ -476,6 +500,16 @@ class _Reading:
             return Path()
 
 
+def _file_zone(server: Server, origin: Origin | None) -> Zone:
+    return Zone(
+        id=FILE_ZONE_ID,
+        name="file",
+        origin=origin.url if origin else "",
+        limit_floor=1,
+        **{key: getattr(server, key) for key in IN_FILE_ZONE},
+    )
+
+
 def _unreadable(path: str) -> str:
     try:
         with open(path, "rb"):
@@ -490,100 +524,3 @@ def default_data() -> Path:
     """
     state = os.environ.get("XDG_STATE_HOME", "")
     return (Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state") / "greenroom"
-
-
-# Where a configuration comes from: a file that may change, or command-line options.
-
-Stamp = tuple[tuple[str, int, int, int, int], ...]
-
-
-class ConfigSource(Protocol):
-    """Can be read repeatedly."""
-
-    @property
-    def name(self) -> str:
-        """For people: the file, or empty."""
-
-    def load(self) -> Config:
-        """Raises InvalidConfig with every problem."""
-
-    def stamp(self) -> Stamp:
-        """Changes whenever a file behind the configuration does, however it was replaced."""
-
-
-def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
-    """Returns the stamp of the files before they were read; for newly named files, their current
-    one.
-    """
-    before = source.stamp()
-    config = source.load()
-    return config, stamp_since(before, source)
-
-
-def stamp_since(before: Stamp, source: ConfigSource) -> Stamp:
-    """`before`, with the current stamp of newly named files."""
-    known = {item[0]: item for item in before}
-    return tuple(known.get(item[0], item) for item in source.stamp())
-
-
-class FileSource:
-    def __init__(
-        self, path: Path, overrides: Overrides | None = None, *, needs_origin: bool = True
-    ) -> None:
-        """`needs_origin`: as `read_config`."""
-        self._needs_origin = needs_origin
-        self._path = path
-        self._overrides = overrides
-        self._files: tuple[Path, ...] = (path,)
-        self._good: tuple[Path, ...] = (path,)
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
-
-    def load(self) -> Config:
-        # Also notes which files to look at from now on: its own, and those of a configuration that
-        # was refused since.
-        try:
-            config = load_config(self._path, self._overrides, needs_origin=self._needs_origin)
-        except InvalidConfig as error:
-            self._files = tuple(dict.fromkeys((*self._good, *map(Path, error.files))))
-            raise
-        self._good = self._files = config.files
-        return config
-
-    def stamp(self) -> Stamp:
-        """What the kernel says of each file behind its links; costs a few microseconds.
-
-        Polling works where notification does not (network and container file systems, a changed
-        link further up).
-        """
-        return tuple(_stamp(path) for path in self._files)
-
-
-class OptionSource:
-    """`options` names the command-line option behind each pointer."""
-
-    name = ""
-
-    def __init__(
-        self, raw: Mapping[str, Any], options: Mapping[str, str], *, needs_origin: bool = True
-    ) -> None:
-        """`needs_origin`: as `read_config`."""
-        self._raw = raw
-        self._options = options
-        self._needs_origin = needs_origin
-
-    def load(self) -> Config:
-        return config_of(self._raw, options=self._options, needs_origin=self._needs_origin)
-
-    def stamp(self) -> Stamp:
-        return ()
-
-
-def _stamp(path: Path) -> tuple[str, int, int, int, int]:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # ValueError: a NUL in the name
-        return str(path), 0, 0, 0, 0
-    return str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

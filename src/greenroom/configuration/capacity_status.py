@@ -67,7 +67,7 @@ def show(
 ) -> Json:
     now = (state.now if state else None) or effective(
         known.room_in_operation(entry.id),
-        (event.record for event in known.events.of(entry.id)),
+        known.events_of(entry.id),
         now_ms,
     )
     figures = state.figures if state else Figures()

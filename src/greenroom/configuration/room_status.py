@@ -82,7 +82,7 @@ def status(known: Configuration, entry: Entry[Room], state: RoomState | None, no
     """A room that no edge has opened yet is empty."""
     now = effective(
         known.room_in_operation(entry.id),
-        (event.record for event in known.events.of(entry.id)),
+        known.events_of(entry.id),
         now_ms,
     )
     ledgers = state.figures if state else Figures()

@@ -134,9 +134,9 @@ def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:
 
 def next_event(known: Configuration, room_id: str, now_ms: int) -> Event | None:
     coming = (
-        entry.record
-        for entry in known.events.of(room_id)
-        if not entry.record.suspended and entry.record.event_start_ms > now_ms
+        event
+        for event in known.events_of(room_id)
+        if not event.suspended and event.event_start_ms > now_ms
     )
     return min(coming, key=lambda event: event.event_start_ms, default=None)
 
@@ -352,9 +352,7 @@ def _route_faults(
 
 
 def _draw_faults(known: Configuration, room_id: str) -> list[ApiFault]:
-    drawing = [
-        entry.record.name for entry in known.events.of(room_id) if draws_by(vars_of(entry.record))
-    ]
+    drawing = [event.name for event in known.events_of(room_id) if draws_by(vars_of(event))]
     reason = "greenroom.line_table: must be false while an event of the room draws places"
     return (
         [ApiFault(Code.INVALID, f"{reason}: {', '.join(drawing)}", "/greenroom/line_table")]

@@ -66,8 +66,7 @@ POSITION: Json = {
 
 def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
     room_of(known, zone_id, room_id)
-    entry = known.rules.get(room_id)
-    return entry.record.rules if entry else ()
+    return known.rules_of(room_id)
 
 
 def show(rules: Sequence[Rule]) -> list[Json]:

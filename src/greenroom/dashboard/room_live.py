@@ -54,7 +54,7 @@ def room_live(
         if state and state.now
         else effective(
             known.room_in_operation(entry.id),
-            (event.record for event in known.events.of(entry.id)),
+            known.events_of(entry.id),
             now_ms,
         )
     )

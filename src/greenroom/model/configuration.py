@@ -19,10 +19,10 @@ from greenroom.model.notification import (
     Silence,
     Webhook,
 )
-from greenroom.model.offer import OfferSet
+from greenroom.model.offer import Offer, OfferSet
 from greenroom.model.operation import RoomOperations, operated
 from greenroom.model.room import Room
-from greenroom.model.rule import ListItem, RuleList, RuleSet
+from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
 
@@ -188,6 +188,18 @@ class Configuration:
         """The room as every process runs it."""
         found = self.operations.get(room_id)
         return operated(self.rooms[room_id].record, found.record if found else None)
+
+    def events_of(self, room_id: str) -> tuple[Event, ...]:
+        return tuple(entry.record for entry in self.events.of(room_id))
+
+    def rules_of(self, room_id: str) -> tuple[Rule, ...]:
+        entry = self.rules.get(room_id)
+        return entry.record.rules if entry else ()
+
+    def offers_of(self, room_id: str) -> tuple[Offer, ...] | None:
+        """None: a room without offers; empty: one that has none at the moment."""
+        entry = self.offers.get(room_id)
+        return entry.record.offers if entry else None
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))

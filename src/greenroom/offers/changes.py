@@ -75,8 +75,7 @@ ENTRY = ApiSchema(
 def offers_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Offer, ...]:
     """In the order shown."""
     room_of(known, zone_id, room_id)
-    entry = known.offers.get(room_id)
-    return entry.record.offers if entry else ()
+    return known.offers_of(room_id) or ()
 
 
 def show(offers: tuple[Offer, ...]) -> list[Json]:

@@ -77,12 +77,12 @@ def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
 
 
 def _room(state: RoomState, config: Config, now_ms: int) -> RoomPicture:
-    zone = config.zones.get(state.room.id)
+    zone = config.zone_of(state.room)
     figures = state.figures
     return RoomPicture(
         room=state.room,
         zone_id=zone.id if zone else "",
-        events=config.events.get(state.room.id, ()),
+        events=config.documents.events_of(state.room.id),
         waiting=figures.waiting,
         active=figures.active,
         wait_s=figures.estimate.p50_s if figures.estimate else None,

@@ -21,8 +21,8 @@ from greenroom.capacity.room_capacity import (
     first_capacity,
 )
 from greenroom.capacity.window import WINDOW_MS, Window
-from greenroom.config.config import UnitFault
 from greenroom.config.shared import Shared
+from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.operations import note_capacity
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_schedule import RoomSchedule

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.config.config import Config
-from greenroom.config.load import ConfigSource, FileSource, OptionSource
+from greenroom.config.source import ConfigSource, FileSource, OptionSource
 from greenroom.decision.arrival import (
     USUAL_LIMITS,
     ArrivalLimits,

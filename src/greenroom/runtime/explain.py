@@ -4,8 +4,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from greenroom.config.config import Config
-from greenroom.config.layers import merged, served_hosts
 from greenroom.config.load import load_config
+from greenroom.config.served import served, served_hosts
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import Observed, RoomState
 from greenroom.configuration.store import SqlStore, default_url, store_exists
@@ -88,10 +88,8 @@ def explained(
 
 
 def _definition(config: Config, room: Room) -> RoomDefinition:
-    https = config.zones.get(room.id, config).always_use_https
-    return RoomDefinition(
-        room, tuple(config.events.get(room.id, ())), rules_of(config, room), https
-    )
+    https = (config.zone_of(room) or config).always_use_https
+    return RoomDefinition(room, config.documents.events_of(room.id), rules_of(config, room), https)
 
 
 def seats(state: RoomState) -> Seats:
@@ -133,7 +131,7 @@ def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
     if store_exists(url):
         store = SqlStore(url)
         try:
-            config = merged(config, store.read())
+            config = served(config, store.read())
         finally:
             store.close()
     return asyncio.run(_with_names(config, asked))

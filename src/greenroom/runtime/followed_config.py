@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
+from greenroom.config.addresses import resolved_origin_problems
 from greenroom.config.config import Config
-from greenroom.config.layers import LayeredStore, listeners_of, merged, resolved_origin_problems
-from greenroom.config.load import ConfigSource, Stamp
+from greenroom.config.served import new_faults, served
+from greenroom.config.source import ConfigSource, Stamp
 from greenroom.configuration.copy import ConfigCopy
+from greenroom.configuration.layers import LayeredStore, UnitFault
 from greenroom.configuration.state import ConfigState, StoreState
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
@@ -73,7 +75,9 @@ class FollowedConfig:
             own(listeners), store.sessions, self._now_ms
         )
         undo.callback(published.withdraw)
-        self.layered = LayeredStore(store, lambda: self._file, self._now_ms, compile_faults)
+        self.layered = LayeredStore(
+            store, lambda: self._file.documents, self._now_ms, self._new_faults
+        )
         follower = self._follower = StoreFollower(
             store, store.name, ConfigCopy(data.config_copy, seals), self._now_ms
         )
@@ -98,7 +102,7 @@ class FollowedConfig:
 
     def origin_problems(self, pointer: str, url: str) -> list[Problem]:
         """Blocks."""
-        listeners = listeners_of(self._file, **self._taken)
+        listeners = self._file.listeners(**self._taken)
         return resolved_origin_problems(listeners, pointer, url, self.published.everywhere_now)
 
     def loops(self, unfinished: Callable[[], bool]) -> list[Callable[[], Awaitable[None]]]:
@@ -116,9 +120,12 @@ class FollowedConfig:
             self._names.run,
         ]
 
+    def _new_faults(self, stored: Configuration, wanted: Configuration) -> list[UnitFault]:
+        return new_faults(self._file, stored, wanted, compile_faults)
+
     async def _apply_file(self, file: Config) -> None:
         async with self._applying:
-            config, places = merged(file, self._stored), lookups(file, self._names)
+            config, places = served(file, self._stored), lookups(file, self._names)
             if new := [fault.problem for fault in config.faults if fault not in self.config.faults]:
                 raise InvalidConfig(new)
             await self._apply(config, places, True)
@@ -127,7 +134,7 @@ class FollowedConfig:
 
     async def _apply_stored(self, stored: Configuration) -> None:
         async with self._applying:
-            config, places = merged(self._file, stored), self.lookups()
+            config, places = served(self._file, stored), self.lookups()
             await self._apply(config, places, False)
             self.config, self._stored = config, stored
         self.changes.notify()

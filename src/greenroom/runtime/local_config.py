@@ -5,12 +5,14 @@ import contextlib
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
 
-from greenroom.config.layers import LayeredStore
 from greenroom.config.load import default_data, load_config
+from greenroom.config.served import new_faults
+from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.store import (
     SqlStore,
     default_url,
@@ -132,7 +134,12 @@ def config_service_of(
         return
     config = load_config(file)
     with config_service_beside(data or config.data, url or config.store or None) as service:
-        layered = LayeredStore(service.store, lambda: config, service.clock.now_ms)
+        layered = LayeredStore(
+            service.store,
+            lambda: config.documents,
+            service.clock.now_ms,
+            partial(new_faults, config),
+        )
         yield ConfigService(layered, service.clock)
 
 

@@ -13,7 +13,7 @@ from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.watcher import Watcher
 from greenroom.config.config import Config
-from greenroom.config.layers import LayeredStore
+from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.state import NotificationState, ProcessState
 from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed

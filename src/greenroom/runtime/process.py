@@ -15,8 +15,9 @@ from typing import Any
 import structlog
 from starlette.routing import BaseRoute
 
-from greenroom.config.config import Config, UnitFault
-from greenroom.config.load import ConfigSource, load_stamped
+from greenroom.config.config import Config
+from greenroom.config.source import ConfigSource, load_stamped
+from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.state import (
     HealthState,
     NotificationState,

@@ -7,7 +7,7 @@ import structlog
 
 from greenroom.config.addresses import store_shown
 from greenroom.config.config import Config
-from greenroom.config.load import ConfigSource, Stamp, load_stamped, stamp_since
+from greenroom.config.source import ConfigSource, Stamp, load_stamped, stamp_since
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.state import ConfigState, StoreState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew

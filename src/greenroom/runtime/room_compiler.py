@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from greenroom.admission.decide import WELL_KNOWN_RULE
-from greenroom.config.config import Config, UnitFault
-from greenroom.config.layers import held_room, served_hosts
+from greenroom.config.config import Config
+from greenroom.config.served import held_room, served_hosts
+from greenroom.configuration.layers import UnitFault
 from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
 from greenroom.decision.room_table import RoomTable
@@ -46,12 +47,12 @@ _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
 
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
-    settings = config.zones.get(room.id, config)
+    settings = config.zone_of(room) or config
     added = (
         *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
         *((WELL_KNOWN_RULE,) if settings.pass_well_known else ()),
     )
-    return (*config.rules.get(room.id, ()), *added)
+    return (*config.documents.rules_of(room.id), *added)
 
 
 class MadeRoom(NamedTuple):
@@ -175,7 +176,7 @@ class RoomCompiler:
             (),
             now_ms,
             ledgers.ledger,
-            always_use_https=config.zones.get(room.id, config).always_use_https,
+            always_use_https=(config.zone_of(room) or config).always_use_https,
             draws=self._draws,
             on_error=self._on_error,
         )
@@ -215,8 +216,8 @@ class RoomCompiler:
         lookups: Lookups,
         rules_later: bool,
     ) -> MadeRoom:
-        settings = config.zones.get(room.id, config)
-        events = config.events.get(room.id, ())
+        settings = config.zone_of(room) or config
+        events = config.documents.events_of(room.id)
         rules = tuple(
             rule for rule in rules_of(config, room) if rule is not WELL_KNOWN_RULE
         )  # `decide` knows that one by itself
@@ -236,7 +237,7 @@ class RoomCompiler:
             named,
             https,
             well_known,
-            config.offers.get(room.id),
+            config.documents.offers_of(room.id),
             moves,
             extensions,
             id(ledgers.ledger),
@@ -261,7 +262,7 @@ class RoomCompiler:
                 stage, config.pass_keys, config.rooms, settings.always_use_https
             ),
             passes_well_known=settings.pass_well_known,
-            offers=config.offers.get(room.id),
+            offers=config.documents.offers_of(room.id),
             moves=moves,
             extensions=extensions,
         )
@@ -363,7 +364,7 @@ def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:
 
 
 def _unit_faults(config: Config, room: Room, error: Exception) -> list[UnitFault]:
-    zone = config.zones.get(room.id)
+    zone = config.zone_of(room)
     return [
         UnitFault(f"room {room.name}", reason, zone.id if zone else "")
         for reason in _reasons(error)
@@ -397,8 +398,8 @@ def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
     """Blocks."""
 
     def parts(config: Config, room: Room) -> tuple[Any, ...]:
-        zone = config.zones.get(room.id)
-        return room, config.events.get(room.id), config.rules.get(room.id), zone
+        known = config.documents
+        return room, known.events_of(room.id), known.rules_of(room.id), config.zone_of(room)
 
     before = {room.id: parts(running, room) for room in running.rooms}
     lists_differ = running.lists != wanted.lists
@@ -421,5 +422,9 @@ def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
 def _trial_faults(config: Config, rooms: tuple[Room, ...]) -> list[UnitFault]:
     compiler = RoomCompiler(_NoDraws(), lambda _: None)
     ledgers = {room.id: _NoLedger() for room in rooms}
-    compiler.table(replace(config, rooms=rooms), ledgers, 0, NOTHING_KNOWN)
+    known = config.documents
+    tried = known.with_indexes(
+        known.revision, {"room": {one.id: known.rooms[one.id] for one in rooms}}
+    )
+    compiler.table(replace(config, documents=tried), ledgers, 0, NOTHING_KNOWN)
     return compiler.faults

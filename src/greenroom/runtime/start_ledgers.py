@@ -45,7 +45,8 @@ def open_ledgers(
 
 def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
     return lambda now_ms: [
-        effective(room, config.events.get(room.id, ()), now_ms).ledger_room for room in config.rooms
+        effective(room, config.documents.events_of(room.id), now_ms).ledger_room
+        for room in config.rooms
     ]
 
 

@@ -136,7 +136,7 @@ IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbo
 
 
 def _room(state: RoomState, config: Config) -> RoomFacts:
-    room, zone = state.room, config.zones.get(state.room.id)
+    room, zone = state.room, config.zone_of(state.room)
     view = RoomView(state.now or Effective(room), state.figures, room.suspended)
     return RoomFacts(room.id, room.name, view, zone.name if zone else "")
 

@@ -138,10 +138,9 @@ def _room(known: Configuration, entry: Entry[Any]) -> Json:
         {"id": event.id, **_brief(events.EVENT, events.show(event))}
         for event in known.events.of(entry.id)
     ]
-    kept = known.rules.get(entry.id)
     bypass = [
         {"id": rule["id"], **_brief(rules.RULE, rule)}
-        for rule in rules.show(kept.record.rules if kept else ())
+        for rule in rules.show(known.rules_of(entry.id))
     ]
     shown = _brief(rooms.ROOM, rooms.show(known, entry, 0))
     return {

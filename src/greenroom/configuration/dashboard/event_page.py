@@ -39,10 +39,10 @@ def preview(page: PageRequest) -> Response:
     room = page.room.record
     if html and moment.during:
         room = dataclasses.replace(room, custom_page_html=html)
-    offers = page.known.offers.get(room.id)
+    offers = page.known.offers_of(room.id)
     compiled = compile_page(room, offers is not None)
     held = still(SHOWN_STATES[moment.state].held(page.now_ms))
-    body = compiled.html(replace(held, offers=offers.record.offers) if offers else held)
+    body = compiled.html(replace(held, offers=offers) if offers is not None else held)
     policy = preview_policy(compiled, body)
     headers = FRAME | {"Content-Security-Policy": policy}
     return Response(body, media_type="text/html", headers=headers)

@@ -105,8 +105,8 @@ def own_limits(page: PageRequest, live: RoomView) -> RoomView:
     if page.now_ms >= room.let_in_until_ms:
         return live
     record = dataclasses.replace(page.known.room_in_operation(page.room.id), let_in=0)
-    planned = (event.record for event in page.known.events.of(record.id))
-    return replace(live, now=effective(record, planned, page.now_ms))
+    events = page.known.events_of(record.id)
+    return replace(live, now=effective(record, events, page.now_ms))
 
 
 def _wanted(page: PageRequest) -> LiveAction:

@@ -127,8 +127,7 @@ def _row(page: PageRequest, entry: Entry[Room]) -> RoomTableRow:
     known, now_ms = page.known, page.now_ms
     live = room_live(known, entry, room_state(page, entry.id), now_ms)
     coming, sale = sale_of(page, entry, live)
-    bypass = known.rules.get(entry.id)
-    rules = sum(rule.enabled for rule in bypass.record.rules) if bypass else 0
+    rules = sum(rule.enabled for rule in known.rules_of(entry.id))
     return RoomTableRow(entry, known.zones[entry.parent].record, live, coming, sale, rules)
 
 

@@ -70,8 +70,7 @@ def _events(page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 def _rules(page: PageRequest, text: str) -> Iterator[SearchResult]:
     for room in page.person.rooms(page.known):
-        found = page.known.rules.get(room.id)
-        for rule in found.record.rules if found else ():
+        for rule in page.known.rules_of(room.id):
             if text in f"{rule.expression} {rule.description}".lower():
                 yield SearchResult(
                     "Rule",

@@ -123,13 +123,13 @@ def _becoming(plan: ConfigChange) -> ConfigChange:
 def _shown(page: PageRequest, room: Room, wanted: Mapping[str, str]) -> Response:
     state = SHOWN_STATES.get(wanted["state"], SHOWN_STATES[START_STATE])
     language = wanted["language"]
-    offers = page.known.offers.get(room.id)
+    offers = page.known.offers_of(room.id)
     compiled = compile_page(
         replace(room, default_template_language=language) if language in LANGUAGE_NAMES else room,
         offers is not None,
     )
     held = still(state.held(page.now_ms))
-    body = compiled.html(with_fields(held, offers=offers.record.offers) if offers else held)
+    body = compiled.html(with_fields(held, offers=offers) if offers is not None else held)
     if wanted["theme"] in THEMES:
         body = in_theme(body, wanted["theme"])
     return Response(

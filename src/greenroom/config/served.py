@@ -1,0 +1,202 @@
+"""What processes use of the configuration file and the store, as one Config.
+
+What both claim (an id, a host and path, a cookie, the name of a list) is a fault of the store's
+part, which is left out or held; everything else is used. A change that would bring a new fault is
+refused before it is saved (`LayeredStore.judge`).
+"""
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from greenroom.config.addresses import zone_origin_problems
+from greenroom.config.config import Config
+from greenroom.config.documents import file_id
+from greenroom.configuration.layers import UnitFault, layered
+from greenroom.model.change import name_of
+from greenroom.model.configuration import (
+    KIND_OF,
+    KINDS,
+    Configuration,
+    Entry,
+    EntryIndex,
+    R,
+)
+from greenroom.model.operation import operated
+from greenroom.model.room import Room
+from greenroom.model.route import Route
+from greenroom.model.zone import NO_ORIGIN, in_zone
+from greenroom.request.cookie_scope import CookieClaims, must_differ
+from greenroom.request.routing import Coverage, KnownHosts, belongs_to, known_hosts
+
+UNREADABLE_TOLD = 100
+"""Records that cannot be read and are named one by one: a list may have ten thousand items."""
+
+
+def served(file: Config, stored: Configuration) -> Config:
+    """`file` with the documents of both. Never fails: `faults` has what cannot be used.
+
+    Of two conflicting things, the file's counts, then the store's older one. An unusable room holds
+    its visitors, where no other room covers the route.
+    """
+    known = layered(file.documents, stored)
+    faults: list[UnitFault] = []
+    zones = _usable_zones(file, known, faults)
+    closed = {fault.zone_id for fault in faults} | {
+        zone_id for kind, zone_id in known.unusable if kind == "zone"
+    }
+    faults += _unreadable(known)
+    rooms, held = _usable_rooms(known, closed, faults)
+    indexes: dict[str, dict[str, Entry[Any]]] = {
+        "zone": zones,
+        "room": rooms,
+        "list": _unclaimed(known.lists, lambda found: found.name, "is", faults),
+        "status_page": _unclaimed(
+            known.status_pages,
+            lambda page: page.where,
+            "is at the address of a page that is",
+            faults,
+        ),
+    }
+    if held:
+        for kind in ("event", "rules"):  # an event, or a rule, would end the hold
+            entries = known.index_of(kind)
+            indexes[kind] = {
+                key: entry for key, entry in entries.items() if entry.parent not in held
+            }
+    documents = known.with_indexes(known.revision, indexes)
+    return replace(file, documents=documents, faults=tuple(faults))
+
+
+def new_faults(
+    file: Config,
+    before: Configuration,
+    after: Configuration,
+    compile_faults: Callable[[Config, Config], list[UnitFault]] = lambda _running, _wanted: [],
+) -> list[UnitFault]:
+    """As `NewFaults`; `compile_faults` compiles what differs."""
+    running, wanted = served(file, before), served(file, after)
+    new = [fault for fault in wanted.faults if fault not in running.faults]
+    return new + compile_faults(running, wanted)
+
+
+def _unreadable(known: Configuration) -> Iterator[UnitFault]:
+    """One for each record that cannot be used; what belongs to one is not named again."""
+    first = [
+        (kind, entry)
+        for (kind, _), entry in known.unusable.items()
+        if kind not in KINDS or (KINDS[kind].parent, entry.parent) not in known.unusable
+    ]
+    for kind, entry in first[:UNREADABLE_TOLD]:
+        room = known.rooms.get(entry.parent)
+        zone_id = entry.id if kind == "zone" else room.parent if room else entry.parent
+        name = entry.record.name
+        unit = f"{kind.replace('_', ' ')} {name + f' ({entry.id})' if name else entry.id}"
+        yield UnitFault(unit, entry.record.reason, zone_id if zone_id in known.zones else "")
+    if len(first) > UNREADABLE_TOLD:
+        yield UnitFault("the store", f"{len(first) - UNREADABLE_TOLD} more records like these")
+
+
+def _file_first(index: EntryIndex[R]) -> list[Entry[R]]:
+    return sorted(index.values(), key=lambda entry: not entry.read_only)
+
+
+def _unclaimed(
+    index: EntryIndex[R], claim: Callable[[R], str], what: str, faults: list[UnitFault]
+) -> dict[str, Entry[R]]:
+    """Leaves out entries of the store that claim what one of the file has."""
+    taken = {claim(entry.record) for entry in index.values() if entry.read_only}
+    usable = {}
+    for entry in _file_first(index):
+        if entry.read_only or claim(entry.record) not in taken:
+            usable[entry.id] = entry
+        else:
+            kind = KIND_OF[type(entry.record)]
+            unit = f"{kind.replace('_', ' ')} {name_of(kind, entry.record)}"
+            faults.append(UnitFault(unit, f"{what} already in the configuration file"))
+    return usable
+
+
+def _usable_zones(
+    file: Config, known: Configuration, faults: list[UnitFault]
+) -> dict[str, Entry[Any]]:
+    usable, listeners = dict(known.zones), file.listeners()
+    for entry in known.zones.values():
+        zone = entry.record
+        if entry.read_only or not zone.origin:
+            continue
+        wrong = zone_origin_problems(listeners, "origin", zone.origin)
+        faults += [UnitFault(f"zone {zone.name}", str(problem), zone.id) for problem in wrong]
+        if wrong:
+            usable[entry.id] = replace(entry, record=replace(zone, origin=NO_ORIGIN))
+    return usable
+
+
+def _usable_rooms(
+    known: Configuration, closed: Container[str], faults: list[UnitFault]
+) -> tuple[dict[str, Entry[Room]], set[str]]:
+    """Rooms as processes run them, and ids of those that conflict or are in a zone of `closed`:
+    these hold their visitors.
+    """
+    covered: Coverage[Room] = Coverage()
+    cookies: CookieClaims[Room] = CookieClaims()
+    rooms, held = {}, set()
+    for entry in _file_first(known.rooms):
+        room = entry.record
+        if not entry.read_only:
+            room = in_zone(room, known.zones[entry.parent].record)
+        free = []
+        for route in room.routes:
+            taken = covered.claim(room, route, room.case_insensitive_paths)
+            if taken is None:
+                free.append(route)
+            else:
+                told = "another route of it" if taken is room else "another waiting room"
+                reasons = (belongs_to(route, by) for by in (f"waiting room {taken.name}", told))
+                faults.append(_clash(entry, *reasons))
+        clash = cookies.holder(room) if len(free) == len(room.routes) else None
+        if clash:
+            other, what = clash
+            owners = f"waiting room {other.name}", "another waiting room"
+            reasons = (f"cookie_suffix: {must_differ(owner, what)}" for owner in owners)
+            faults.append(_clash(entry, *reasons))
+        lost = entry.parent in closed or ("room", room.id) in known.unusable
+        if clash or (lost and not entry.read_only) or len(free) < len(room.routes):
+            if not free:
+                continue
+            room = held_room(room, free)
+            held.add(room.id)
+        cookies.claim(room, room)
+        operations = known.operations.get(room.id)
+        room = operated(room, operations.record if operations else None)
+        rooms[room.id] = entry if room is entry.record else replace(entry, record=room)
+    return rooms, held
+
+
+def _clash(entry: Entry[Room], reason: str, told: str) -> UnitFault:
+    return UnitFault(f"room {entry.record.name}", reason, entry.parent, told)
+
+
+def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
+    """Replaces an unusable room: holds its visitors on the built-in page, with a cookie of its own."""
+    first, *more = routes or room.routes
+    return replace(
+        room,
+        host=first.host,
+        path=first.path,
+        additional_routes=tuple(more),
+        cookie_suffix=file_id("held", room.id),
+        custom_page_html="",
+        queue_all=True,
+    )
+
+
+def served_hosts(config: Config) -> KnownHosts | None:
+    """None: every host."""
+    if config.other_hosts == "pass":
+        return None
+    return known_hosts(
+        (route.host for room in config.rooms for route in room.routes),
+        [zone.name for zone in config.stored_zones],
+        config.origins,
+    )

@@ -207,6 +207,25 @@ def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(config_ser
     assert config_service.do(rooms.create(below, {**other, "path": "/sale"}))["path"] == "/sale"
 
 
+def test_a_zone_that_ignores_case_is_refused_with_every_other_problem(config_service, zone) -> None:
+    for name, routes in (("one", []), ("two", [{"host": ROOM["host"], "path": "/TWO"}])):
+        config_service.do(
+            rooms.create(
+                zone,
+                {**ROOM, "name": name, "path": f"/{name}", "additional_routes": routes}
+                | {"cookie_suffix": name},
+            )
+        )
+    wanted = {"case_insensitive_paths": True, "limit_floor": 0}
+    with pytest.raises(Refused) as refused:
+        config_service.do(zones.edit(zone, {"greenroom": wanted}, no_origin_is_wrong))
+    assert {fault.pointer: fault.message for fault in refused.value.faults} == {
+        "/greenroom/limit_floor": "greenroom.limit_floor: must be at least 1, not 0",
+        "/greenroom/case_insensitive_paths": "greenroom.case_insensitive_paths: waiting room two:"
+        " additional_routes[0]: shop.example.com/TWO already belongs to another route of this room",
+    }
+
+
 def test_names_and_cookie_suffixes_are_unique_in_a_zone(config_service, zone) -> None:
     config_service.do(rooms.create(zone, {**ROOM, "cookie_suffix": "a"}))
     twin = {**ROOM, "host": "other.example.com", "cookie_suffix": "a"}

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.errors import Problem
 from greenroom.model.room import Room
 from greenroom.model.route import Route
+from greenroom.request.claims import Claims, Clash, Footprint
 from greenroom.request.cookie_scope import (
     PATH_MAX,
     CookieScope,
     cookie_scope,
-    scope_clashes,
 )
 
 
@@ -131,16 +130,21 @@ def room(
     )
 
 
-def clashes(rooms: list[Room]) -> list[Problem]:
-    return list(scope_clashes(rooms))
+def clashes(rooms: list[Room]) -> list[Clash[str]]:
+    claims: Claims[str] = Claims()
+    found = []
+    for each in rooms:
+        found += claims.clashes(Footprint.of(each))
+        claims.add(f"waiting room {each.name}", Footprint.of(each))
+    return found
 
 
 def test_two_rooms_that_would_overwrite_each_others_cookie_are_reported() -> None:
     found = clashes(
         [room("a", "x.com/A", case_insensitive=True), room("b", "x.com/B", case_insensitive=True)]
     )
-    assert [clash.pointer for clash in found] == ["rooms[1].cookie_suffix"]
-    assert found[0].reason == (
+    assert [clash.pointer for clash in found] == ["cookie_suffix"]
+    assert found[0].reason(found[0].owner or "") == (
         "must differ from that of waiting room a: both cookies are __cfwaitingroom for x.com/, and each would overwrite the other"
     )
 

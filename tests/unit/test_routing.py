@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.model.route import Route
-from greenroom.request.routing import Coverage, RouteTable
+from greenroom.request.claims import Claims, Footprint
+from greenroom.request.routing import RouteTable
 
 
 def table(*routes, any_case=False):
@@ -159,7 +160,8 @@ def test_no_other_case_of_a_letter_gets_around_a_case_insensitive_room():
 
 def test_a_case_sensitive_room_keeps_letters_apart_and_coverage_finds_the_same_clashes_as_matching():
     assert table(("a.example", "/caf%C3%A9")).find("a.example", "/caf%C3%89") is None
-    covered: Coverage[str] = Coverage()
-    assert covered.claim("one", Route("a.example", "/caf%C3%A9"), True) is None
-    assert covered.claim("two", Route("a.example", "/CAF%C3%89"), False) == "one"
-    assert covered.claim("three", Route("a.example", "/cafe"), True) is None
+    claims: Claims[str] = Claims()
+    claims.add("one", Footprint([("host", Route("a.example", "/caf%C3%A9"))], True, None))
+    for path, any_case, owners in (("/CAF%C3%89", False, ["one"]), ("/cafe", True, [])):
+        found = claims.clashes(Footprint([("host", Route("a.example", path))], any_case, None))
+        assert [clash.owner for clash in found] == owners

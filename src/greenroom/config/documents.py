@@ -14,7 +14,7 @@ from greenroom.config.addresses import address_of, address_problems
 from greenroom.config.page_files import read_template, with_logo
 from greenroom.config.toml_lines import step
 from greenroom.configuration.events import EVENT, in_ms, value_problems
-from greenroom.configuration.rooms import ROOM, routes_of
+from greenroom.configuration.rooms import ROOM
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.health.checks import HEALTH_CHECK
 from greenroom.model.configuration import Entry, R
@@ -46,8 +46,9 @@ from greenroom.model.rule import (
     rule_field_problems,
 )
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
-from greenroom.request.cookie_scope import cookie_scope, crosses_sites, scope_clashes
-from greenroom.request.routing import Coverage, belongs_to, unreachable
+from greenroom.request.claims import Claims, Footprint
+from greenroom.request.cookie_scope import cookie_scope, crosses_sites
+from greenroom.request.routing import unreachable
 from greenroom.rules import NO_LISTS, ListMembership, compile_lists, rule_problems
 from greenroom.settings.process import Address
 from greenroom.status_page.pages import PAGE
@@ -303,11 +304,6 @@ def room_id(name: str) -> str:
     return file_id(name)
 
 
-IN_COOKIES = ("host", "path", "additional_routes", "cookie_suffix", "case_insensitive_paths")
-"""What decides about a room's cookies."""
-LEAST = {"total_active_users": 1, "new_users_per_minute": 1}
-
-
 def read_rooms(
     raw: Any,
     folder: Path,
@@ -319,8 +315,7 @@ def read_rooms(
     """
     read = RoomsRead()
     names, ids = Unique("waiting room"), Unique("waiting room with the id")
-    covered: Coverage[str] = Coverage()
-    right: list[Room | None] = []
+    claims: Claims[str] = Claims()
     for pointer, entry in tables(raw, "rooms", ROOMS_MAX, read.problems):
         fields_of_room = {
             key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)
@@ -332,8 +327,12 @@ def read_rooms(
             problems += names.problems(step(pointer, "name"), values["name"]) or ids.problems(
                 step(pointer, "id"), named
             )
-        taken = _route_problems(covered, values, wrong, pointer)
-        problems += taken
+        place = Footprint.of_values(values, wrong)
+        problems += [
+            Problem(f"{pointer}.{clash.pointer}", clash.reason(clash.owner or ""))
+            for clash in claims.clashes(place)
+        ]
+        claims.add(f"waiting room {values.get('name')}", place)
         read.problems += problems
         rules = read_rules(
             entry.get(RULES_KEY, []),
@@ -354,12 +353,8 @@ def read_rooms(
         )
         if values.get("line_table") is True:
             read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
-        if problems:
-            instead = stand_in(Room, values, LEAST, {"id": named}, needed=IN_COOKIES)
-            right.append(None if taken else instead)
-        else:
+        if not problems:
             room = Room(**{"id": named, **values})
-            right.append(room)
             read.rooms.append(room)
             read.entries.append(file_entry(room, FILE_ZONE_ID))
             read.entries += [file_entry(event, named) for event in filter(None, events)]
@@ -367,7 +362,6 @@ def read_rooms(
                 read.entries.append(file_entry(RuleSet(id=named, rules=rules), named))
             notes = (*_cookie_notes(room), *_limit_notes(room))
             read.notes += [f"room {room.name}: {note}" for note in notes]
-    read.problems += scope_clashes(right)
     return read
 
 
@@ -421,22 +415,6 @@ def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
 def _cookie_notes(room: Room) -> list[str]:
     problem = cookie_scope(room.routes, room.case_insensitive_paths).problem
     return [problem.reason] if problem else []
-
-
-def _route_problems(
-    covered: Coverage[str], values: Mapping[str, Any], wrong: set[str], pointer: str
-) -> list[Problem]:
-    """Every host and path belongs to one room."""
-    own = f"waiting room {values.get('name')}"
-    any_case = values.get("case_insensitive_paths") is True
-    return [
-        Problem(
-            f"{pointer}.{at}",
-            belongs_to(route, "another route of this room" if owner == own else owner),
-        )
-        for at, route in routes_of(values, wrong)
-        if (owner := covered.claim(own, route, any_case))
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

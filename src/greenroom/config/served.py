@@ -26,8 +26,8 @@ from greenroom.model.operation import operated
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.zone import NO_ORIGIN, in_zone
-from greenroom.request.cookie_scope import CookieClaims, must_differ
-from greenroom.request.routing import Coverage, KnownHosts, belongs_to, known_hosts
+from greenroom.request.claims import Claims, Clash, Footprint
+from greenroom.request.routing import KnownHosts, known_hosts
 
 UNREADABLE_TOLD = 100
 """Records that cannot be read and are named one by one: a list may have ten thousand items."""
@@ -138,43 +138,40 @@ def _usable_rooms(
     """Rooms as processes run them, and ids of those that conflict or are in a zone of `closed`:
     these hold their visitors.
     """
-    covered: Coverage[Room] = Coverage()
-    cookies: CookieClaims[Room] = CookieClaims()
+    claims: Claims[Room] = Claims()
     rooms, held = {}, set()
     for entry in _file_first(known.rooms):
         room = entry.record
         if not entry.read_only:
             room = in_zone(room, known.zones[entry.parent].record)
-        free = []
-        for route in room.routes:
-            taken = covered.claim(room, route, room.case_insensitive_paths)
-            if taken is None:
-                free.append(route)
-            else:
-                told = "another route of it" if taken is room else "another waiting room"
-                reasons = (belongs_to(route, by) for by in (f"waiting room {taken.name}", told))
-                faults.append(_clash(entry, *reasons))
-        clash = cookies.holder(room) if len(free) == len(room.routes) else None
-        if clash:
-            other, what = clash
-            owners = f"waiting room {other.name}", "another waiting room"
-            reasons = (f"cookie_suffix: {must_differ(owner, what)}" for owner in owners)
-            faults.append(_clash(entry, *reasons))
+        place = Footprint.of(room)
+        clashes = claims.clashes(place)
+        faults += [_fault(entry, clash) for clash in clashes]
         lost = entry.parent in closed or ("room", room.id) in known.unusable
-        if clash or (lost and not entry.read_only) or len(free) < len(room.routes):
+        if clashes or (lost and not entry.read_only):
+            taken = {clash.pointer for clash in clashes}
+            free = [route for pointer, route in place.routes if pointer not in taken]
             if not free:
                 continue
             room = held_room(room, free)
             held.add(room.id)
-        cookies.claim(room, room)
+            place = Footprint.of(room)
+        claims.add(room, place)
         operations = known.operations.get(room.id)
         room = operated(room, operations.record if operations else None)
         rooms[room.id] = entry if room is entry.record else replace(entry, record=room)
     return rooms, held
 
 
-def _clash(entry: Entry[Room], reason: str, told: str) -> UnitFault:
-    return UnitFault(f"room {entry.record.name}", reason, entry.parent, told)
+def _fault(entry: Entry[Room], clash: Clash[Room]) -> UnitFault:
+    at = "" if clash.route else f"{clash.pointer}: "
+    owner = f"waiting room {clash.owner.name}" if clash.owner else ""
+    return UnitFault(
+        f"room {entry.record.name}",
+        at + clash.reason(owner),
+        entry.parent,
+        at + clash.reason("another waiting room"),
+    )
 
 
 def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:

@@ -1,6 +1,6 @@
 """Waiting rooms: constraints on a room by itself, in its zone, and among all rooms."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -10,7 +10,7 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
-from greenroom.model.fields import stand_in, taken, vars_of
+from greenroom.model.fields import taken, vars_of
 from greenroom.model.room import (
     OPERATED,
     CookieAttributes,
@@ -21,8 +21,8 @@ from greenroom.model.room import (
 from greenroom.model.route import CORS_ORIGIN, Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
-from greenroom.request.cookie_scope import must_differ
-from greenroom.request.routing import Coverage, belongs_to, unreachable
+from greenroom.request.claims import Footprint, routes_of
+from greenroom.request.routing import unreachable
 from greenroom.web.api_schema import (
     ApiSchema,
     computed,
@@ -212,11 +212,8 @@ def _put(
         + _together_faults(values, wrong)
     )
     faults += _zone_faults(zone, values, wrong, others)
-    if not wrong & {"host", "path", "additional_routes"}:
-        covered = _route_faults(known, zone, values, sees, others)
-        if not covered and "/cookie_suffix" not in {fault.pointer for fault in faults}:
-            faults += _cookie_faults(known, zone, values, sees, others)
-        faults += covered
+    wrong |= {"cookie_suffix"} & {fault.pointer.removeprefix("/") for fault in faults}
+    faults += _clash_faults(known, zone, values, wrong, sees, others)
     if values.get("line_table") is True:
         faults += _draw_faults(known, room_id)
     refuse_if(faults)
@@ -301,21 +298,6 @@ def _zone_faults(
     return faults
 
 
-def routes_of(values: Mapping[str, Any], wrong: Container[str] = ()) -> list[tuple[str, Route]]:
-    """(pointer, route), without those in `wrong` fields."""
-    found = (
-        []
-        if "host" in wrong or "path" in wrong
-        else [("host", Route(values["host"], values["path"]))]
-    )
-    if "additional_routes" not in wrong:
-        found += [
-            (f"additional_routes[{index}]", route)
-            for index, route in enumerate(values["additional_routes"])
-        ]
-    return found
-
-
 def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: SeesZone) -> str:
     if other.parent == zone.id:
         return f"waiting room {other.record.name}"
@@ -328,26 +310,24 @@ def _named(known: Configuration, other: Entry[Room], zone: Entry[Zone], sees: Se
     return "a waiting room of another zone"
 
 
-def _route_faults(
+def _clash_faults(
     known: Configuration,
     zone: Entry[Zone],
     values: Mapping[str, Any],
+    wrong: set[str],
     sees: SeesZone,
     others: RoomClaims,
 ) -> list[ApiFault]:
-    """Every host and path belongs to one room of the whole installation."""
-    own: Coverage[str] = Coverage()
+    """Every host, path and cookie belongs to one room of the whole installation."""
+    if zone.record.case_insensitive_paths:
+        values = {**values, "case_insensitive_paths": True}
     faults = []
-    any_case = values.get("case_insensitive_paths") is True or zone.record.case_insensitive_paths
-    for pointer, route in routes_of(values):
-        other = others.covering(route, any_case)
-        owner = (
-            own.claim("another route of this room", route, any_case)
-            if other is None
-            else _named(known, other, zone, sees)
-        )
-        if owner:
-            faults.append(ApiFault(Code.COVERED, belongs_to(route, owner), pointed(pointer)))
+    for clash in others.clashes(Footprint.of_values(values, wrong)):
+        reason = clash.reason(_named(known, clash.owner, zone, sees) if clash.owner else "")
+        if clash.route:
+            faults.append(ApiFault(Code.COVERED, reason, pointed(clash.pointer)))
+        else:
+            faults += faults_of([Problem(clash.pointer, reason)], Code.COOKIES_CLASH)
     return faults
 
 
@@ -359,20 +339,3 @@ def _draw_faults(known: Configuration, room_id: str) -> list[ApiFault]:
         if drawing
         else []
     )
-
-
-def _cookie_faults(
-    known: Configuration,
-    zone: Entry[Zone],
-    values: Mapping[str, Any],
-    sees: SeesZone,
-    others: RoomClaims,
-) -> list[ApiFault]:
-    least = {"name": "any", "total_active_users": 1, "new_users_per_minute": 1}
-    room = stand_in(Room, values, least, {})
-    found = others.with_cookie(room, zone.record) if room else None
-    if found is None:
-        return []
-    other, clash = found
-    reason = must_differ(_named(known, other, zone, sees), clash)
-    return faults_of([Problem("cookie_suffix", reason)], Code.COOKIES_CLASH)

@@ -11,10 +11,8 @@ from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, taken
 from greenroom.model.room import Room
-from greenroom.model.route import Route
 from greenroom.model.zone import ACCOUNT_ID, Zone, in_zone, zone_problems
-from greenroom.request.cookie_scope import CookieClaims, must_differ
-from greenroom.request.routing import Coverage
+from greenroom.request.claims import Claims, Clash, Footprint
 from greenroom.web.api_schema import (
     EXTENSION,
     ApiSchema,
@@ -53,8 +51,7 @@ class RoomClaims:
     def __init__(self) -> None:
         self._names: set[tuple[str, str]] = set()
         self._suffixes: set[tuple[str, str]] = set()
-        self._coverage: Coverage[Entry[Room]] = Coverage()
-        self._cookies: CookieClaims[Entry[Room]] = CookieClaims()
+        self._claims: Claims[Entry[Room]] = Claims()
 
     @classmethod
     def of(cls, known: Configuration, without: str = "") -> "RoomClaims":
@@ -68,9 +65,7 @@ class RoomClaims:
         room = entry.record if entry.read_only else in_zone(entry.record, zone)
         self._names.add((entry.parent, room.name))
         self._suffixes.add((entry.parent, room.cookie_suffix))
-        for route in room.routes:
-            self._coverage.claim(entry, route, room.case_insensitive_paths)
-        self._cookies.claim(entry, room)
+        self._claims.add(entry, Footprint.of(room))
 
     def has_name(self, zone_id: str, name: str) -> bool:
         return (zone_id, name) in self._names
@@ -78,11 +73,8 @@ class RoomClaims:
     def has_suffix(self, zone_id: str, suffix: str) -> bool:
         return (zone_id, suffix) in self._suffixes
 
-    def covering(self, route: Route, any_case: bool) -> Entry[Room] | None:
-        return self._coverage.holder(route, any_case)
-
-    def with_cookie(self, room: Room, zone: Zone) -> tuple[Entry[Room], str] | None:
-        return self._cookies.holder(in_zone(room, zone))
+    def clashes(self, found: Footprint) -> list[Clash[Entry[Room]]]:
+        return self._claims.clashes(found)
 
 
 WIDEST_TRUST = 8
@@ -244,10 +236,10 @@ def edit(zone_id: str, document: Any, origin_problems: OriginProblems) -> Config
         if "/name" not in said and values["name"] != entry.record.name:
             reason = "name: cannot be changed; create a new zone"
             faults.append(ApiFault(Code.INVALID, reason, "/name"))
+        if values.get("case_insensitive_paths") is True:
+            faults += _case_faults(known, entry)
         refuse_if(faults)
         zone = Zone(id=zone_id, **values)
-        if zone.case_insensitive_paths and not entry.record.case_insensitive_paths:
-            refuse_if(_case_faults(known, zone))
         return _put(
             replace(zone, search_engine_crawler_bypass=entry.record.search_engine_crawler_bypass)
         )
@@ -335,31 +327,29 @@ def is_wide(networks: Iterable[str]) -> bool:
     )
 
 
-def _case_faults(known: Configuration, zone: Zone) -> list[ApiFault]:
+def _case_faults(known: Configuration, zone: Entry[Zone]) -> list[ApiFault]:
+    """Of rooms that clash once their paths ignore case."""
+    if zone.record.case_insensitive_paths:
+        return []
+    folding = replace(zone.record, case_insensitive_paths=True)
+    own = [entry for entry in known.rooms.of(zone.id) if not entry.read_only]
+    ids = {entry.id for entry in own}
     claims = RoomClaims()
     for entry in known.rooms.values():
-        if entry.parent != zone.id:
+        if entry.id not in ids:
             claims.add(entry, known.zones[entry.parent].record)
     faults = []
-    for entry in known.rooms.of(zone.id):
-        room = entry.record
-        covered = [
-            f"{route.host}{route.path} would also belong to another waiting room"
-            for route in room.routes
-            if claims.covering(route, True)
-        ]
-        clash = None if covered else claims.with_cookie(room, zone)
-        if clash:
-            covered = [f"cookie_suffix {must_differ('another waiting room', clash[1])}"]
+    for entry in own:
         faults += [
             ApiFault(
-                Code.COOKIES_CLASH if clash else Code.COVERED,
-                f"{EXTENSION}.case_insensitive_paths: waiting room {room.name}: {reason}",
+                Code.COVERED if clash.route else Code.COOKIES_CLASH,
+                f"{EXTENSION}.case_insensitive_paths: waiting room {entry.record.name}:"
+                f" {clash.pointer}: {clash.reason('another waiting room')}",
                 f"/{EXTENSION}/case_insensitive_paths",
             )
-            for reason in covered
+            for clash in claims.clashes(Footprint.of(in_zone(entry.record, folding)))
         ]
-        claims.add(entry, zone)
+        claims.add(entry, folding)
     return faults
 
 

@@ -4,16 +4,12 @@ send it back, the scope is widened (Path) or left to the host (no Domain).
 """
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, TypeVar
 
 from greenroom.errors import Problem
 from greenroom.model.room import Room
 from greenroom.model.route import Route
-
-T = TypeVar("T")
 
 SCOPES_KEPT = 8_192
 
@@ -63,52 +59,6 @@ def crosses_sites(room: Room, https: bool) -> bool:
     return wanted.samesite == "none" or (
         wanted.samesite == "auto" and https and wanted.secure != "never"
     )
-
-
-class CookieClaims(Generic[T]):
-    __slots__ = ("_taken",)
-
-    def __init__(self) -> None:
-        self._taken: dict[tuple[str, str, str], T] = {}
-
-    def claim(self, owner: T, room: Room) -> None:
-        for cookie in _cookies(room):
-            self._taken.setdefault(cookie, owner)
-
-    def holder(self, room: Room) -> tuple[T, str] | None:
-        for cookie in _cookies(room):
-            if cookie in self._taken:
-                name, host, path = cookie
-                return (
-                    self._taken[cookie],
-                    f"both cookies are {name} for {host}{path}, and each would overwrite the other",
-                )
-        return None
-
-
-def _cookies(room: Room) -> list[tuple[str, str, str]]:
-    scope = cookie_scope(room.routes, room.case_insensitive_paths)
-    hosts = [scope.domain] if scope.domain else dict.fromkeys(route.host for route in room.routes)
-    return [(room.cookie_name, host, scope.path) for host in hosts]
-
-
-def must_differ(owner: str, clash: str) -> str:
-    """Why a room cannot have this cookie_suffix."""
-    return f"must differ from that of {owner}: {clash}"
-
-
-def scope_clashes(rooms: Iterable[Room | None]) -> Iterator[Problem]:
-    """Rooms whose cookies (name, domain, path) overwrite one another, so that a visitor of both
-    loses a place. None stands for one whose hosts, paths or suffix are wrong.
-    """
-    claims: CookieClaims[str] = CookieClaims()
-    for index, room in enumerate(rooms):
-        if room is None:
-            continue
-        found = claims.holder(room)
-        claims.claim(f"waiting room {room.name}", room)
-        if found:
-            yield Problem(f"rooms[{index}].cookie_suffix", must_differ(*found))
 
 
 def _common_domain(hosts: list[str], shared: bool) -> str:

@@ -116,38 +116,6 @@ def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
     return found
 
 
-def belongs_to(route: Route, owner: str) -> str:
-    """Why another room cannot have this route."""
-    return f"{route.host}{route.path} already belongs to {owner}"
-
-
-class Coverage(Generic[T]):
-    """Paths that differ only in case clash when either side ignores case."""
-
-    __slots__ = ("_taken",)
-
-    def __init__(self) -> None:
-        self._taken: dict[tuple[str, str], list[tuple[T, str, bool]]] = {}
-
-    def claim(self, owner: T, route: Route, any_case: bool) -> T | None:
-        """Returns the earlier owner, if any."""
-        prefix = route_prefix(route.path)
-        holders = self._taken.setdefault((route.host, folded_path(prefix)), [])
-        taken = _holder(holders, prefix, any_case) if holders else None
-        holders.append((owner, prefix, any_case))
-        return taken
-
-    def holder(self, route: Route, any_case: bool) -> T | None:
-        prefix = route_prefix(route.path)
-        return _holder(self._taken.get((route.host, folded_path(prefix)), []), prefix, any_case)
-
-
-def _holder(holders: list[tuple[T, str, bool]], prefix: str, any_case: bool) -> T | None:
-    return next(
-        (owner for owner, theirs, folded in holders if theirs == prefix or any_case or folded), None
-    )
-
-
 # The hosts a configuration names.
 
 

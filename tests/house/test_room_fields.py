@@ -2,16 +2,22 @@
 
 import pytest
 
+from greenroom.alerts.dashboard import notifications
 from greenroom.configuration import rooms
+from greenroom.configuration.dashboard import lists
 from greenroom.configuration.dashboard import zones as zone_pages
 from greenroom.dashboard.page_forms import branding_fields, page_document, shown_page
 from greenroom.dashboard.pages.rooms import FORM, STEPS
 from greenroom.health.dashboard import checks as health
 from greenroom.model.branding import Branding
-from greenroom.model.fields import form_fields, specs
+from greenroom.model.fields import FormSpec, form_fields, specs
 from greenroom.model.health_check import HealthCheck, HttpCheck, TcpCheck
+from greenroom.model.notification import AlertPolicy
 from greenroom.model.room import Room
+from greenroom.model.rule import RuleList
+from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
+from greenroom.status_page.dashboard import editor
 from greenroom.web.api_schema import EXTENSION
 from greenroom.web.pages.forms import Faults, field_view
 
@@ -56,6 +62,21 @@ def test_every_setting_of_a_health_check_has_a_form() -> None:
         "tcp_config",
     }
     assert set(health.PART_FORM) == set(specs(HttpCheck)) >= set(specs(TcpCheck))
+
+
+@pytest.mark.parametrize(
+    ("record", "form", "elsewhere"),
+    [
+        (StatusPage, {**editor.TEXTS, **editor.SHOWN}, set()),
+        (RuleList, lists.FORM, {"items"}),
+        (AlertPolicy, notifications.FORM, {"emails", "webhook_ids", "pagerduty_ids", "filters"}),
+    ],
+)
+def test_every_field_of_a_small_form_is_in_it(
+    record: type, form: dict[str, FormSpec], elsewhere: set[str]
+) -> None:
+    assert form == form_fields(record)
+    assert set(specs(record)) - set(form) == {"id", *elsewhere}
 
 
 def test_the_section_of_every_setting_is_in_the_form() -> None:

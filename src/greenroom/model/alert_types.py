@@ -22,6 +22,8 @@ class PolicyFilter:
     default: str = ""
     low: int = 0
     high: int = 0
+    label: str = ""
+    """In forms; empty: as its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,14 @@ ROOMS = "Waiting Room"
 HEALTH = "Health Checks"
 SYSTEM = "greenroom"
 
-_ZONES = PolicyFilter("ids of zones", _zone)
+_ZONES = PolicyFilter("ids of zones", _zone, label="Zones")
+_BY_DATA_CENTER = {
+    "data_center": PolicyFilter("names of data centers", _subject, label="Data centers")
+}
 _BY_ROOM = {
-    "waiting_room_id": PolicyFilter("ids or names of waiting rooms", _subject),
+    "waiting_room_id": PolicyFilter(
+        "ids or names of waiting rooms", _subject, label="Waiting rooms"
+    ),
     "zones": _ZONES,
 }
 _ROOM_FIELDS = {
@@ -173,7 +180,9 @@ _ROWS = (
             "zone_tag": "id of the zone",
         },
         filters={
-            "health_check_id": PolicyFilter("ids of health checks", _subject),
+            "health_check_id": PolicyFilter(
+                "ids of health checks", _subject, label="Health checks"
+            ),
             "status": PolicyFilter(
                 "Healthy or Unhealthy", _field("status"), ("Healthy", "Unhealthy")
             ),
@@ -316,7 +325,7 @@ _ROWS = (
         "Data center {subject} has not reached the coordinator for {seconds} seconds.",
         "Data center {subject} reaches the coordinator again.",
         fields={"data_center": "name of the data center", "seconds": "for how long"},
-        filters={"data_center": PolicyFilter("names of data centers", _subject)},
+        filters=_BY_DATA_CENTER,
         example={"data_center": "fra", "seconds": 4},
         example_subject="fra",
     ),
@@ -335,7 +344,7 @@ _ROWS = (
             "since": "when it was heard last",
             "held": "units of capacity that others would get, in all rooms",
         },
-        filters={"data_center": PolicyFilter("names of data centers", _subject)},
+        filters=_BY_DATA_CENTER,
         example={"data_center": "fra", "since": "2030-11-29T09:00:00Z", "held": 420},
         example_subject="fra",
     ),

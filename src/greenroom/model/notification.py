@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
+from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, vars_of, wrong_fields
 
 EMAILS_MAX = 20
 
@@ -36,15 +36,21 @@ class _Checked:
 class AlertPolicy(_Checked):
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
-        "what it is called", example="The shop is down", low=1, high=200, one_line=True
+        "what it is called",
+        example="The shop is down",
+        low=1,
+        high=200,
+        one_line=True,
+        form=FormSpec("alert", "Name"),
     )
-    description: str = spec("only your team sees it", "", high=2_000)
-    enabled: bool = spec("whether it is active", True)
+    description: str = spec("only your team sees it", "", high=2_000, form=FormSpec("note", "Note"))
+    enabled: bool = spec("whether it is active", True, form=FormSpec("note", "Switched on"))
     alert_type: str = spec(
         "type of alert, one of those that are available",
         example="health_check_status_notification",
         low=1,
         high=100,
+        form=FormSpec("alert", "When"),
     )
     alert_interval: str = spec(
         "minimum time between two notifications about the same subject, such as 30m or 1h30m;"
@@ -54,6 +60,7 @@ class AlertPolicy(_Checked):
         pattern=r"([0-9]+(ms|s|m|h))*",
         pattern_words="be numbers with the unit h, m, s or ms, such as 30m or 1h30m",
         example="30m",
+        form=FormSpec("alert", "Send at most every"),
     )
     emails: tuple[str, ...] = spec("e-mail recipients", (), high=EMAILS_MAX)
     webhook_ids: tuple[str, ...] = spec("webhooks to call", (), high=DESTINATIONS_MAX)

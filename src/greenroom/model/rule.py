@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import field_problems, spec, vars_of
+from greenroom.model.fields import FormSpec, field_problems, spec, vars_of
 
 EXPRESSION_MAX = 4096
 
@@ -61,13 +61,19 @@ class RuleList:
         high=50,
         pattern=r"[a-z0-9_]+",
         pattern_words="have only lower-case letters (a to z), digits and _",
+        form=FormSpec("list", "Name"),
     )
     kind: str = spec(
         "what the items are: addresses and networks, host names, or autonomous system numbers",
         choices=("ip", "hostname", "asn"),
+        form=FormSpec(
+            "list",
+            "Holds",
+            choices=("Addresses and networks", "Host names", "Autonomous systems"),
+        ),
     )
     items: tuple[str, ...] = spec("the items, as text", (), high=LIST_ITEMS_MAX)
-    description: str = spec("only your team sees it", "", high=500)
+    description: str = spec("only your team sees it", "", high=500, form=FormSpec("list", "Note"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import field_problems, spec, vars_of
+from greenroom.model.fields import FormSpec, field_problems, spec, vars_of
 
 PAGES_MAX = 100
 """Each is computed every ten seconds while it is viewed."""
@@ -31,6 +31,7 @@ class StatusPage:
         ),
         low=1,
         high=200,
+        form=FormSpec("address", "Path"),
     )
     host: str = spec(
         "host name that the page is for, in lower case; empty: any",
@@ -39,16 +40,35 @@ class StatusPage:
         high=253,
         pattern=r"[a-z0-9._:-]*",
         pattern_words="be a host name in lower case without scheme and path",
+        form=FormSpec("host", "Host name"),
     )
-    title: str = spec("heading of the page", "Status", low=1, high=200, one_line=True)
+    title: str = spec(
+        "heading of the page",
+        "Status",
+        low=1,
+        high=200,
+        one_line=True,
+        form=FormSpec("title", "Title"),
+    )
     zone: str = spec(
-        "show only rooms and health checks of the zone of this name; empty: of all", "", high=253
+        "show only rooms and health checks of the zone of this name; empty: of all",
+        "",
+        high=253,
+        form=FormSpec("shown", "Zone", "Limits both lists below to one zone."),
     )
     rooms: tuple[str, ...] = spec(
-        "names of the rooms on the page, `*` for all", (), high=NAMES_MAX, example=["*"]
+        "names of the rooms on the page, `*` for all",
+        (),
+        high=NAMES_MAX,
+        example=["*"],
+        form=FormSpec("shown", "Rooms"),
     )
     health_checks: tuple[str, ...] = spec(
-        "names of the health checks on the page, `*` for all", (), high=NAMES_MAX, example=["*"]
+        "names of the health checks on the page, `*` for all",
+        (),
+        high=NAMES_MAX,
+        example=["*"],
+        form=FormSpec("shown", "Health checks"),
     )
 
     listen: str = spec(
@@ -57,6 +77,7 @@ class StatusPage:
         "",
         example="0.0.0.0:8082",
         high=60,
+        form=FormSpec("address", "Listen on"),
     )
 
     @property

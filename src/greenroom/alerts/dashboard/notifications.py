@@ -27,6 +27,7 @@ from greenroom.alerts.view import NOTIFICATION_VIEW, NoNotifications, Notificati
 from greenroom.model.account import Role
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.configuration import Entry
+from greenroom.model.fields import form_fields
 from greenroom.model.notification import AlertPolicy
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
@@ -39,20 +40,13 @@ from greenroom.web.time_format import milliseconds, plain_moment
 POLICY_PATH = "/notifications/policies/{policy_id}"
 PER_PAGE = 100
 SILENCE_HOURS = (1, 4, 12, 24, 72)
-POLICY_LABELS: Mapping[str, str] = {
-    "name": "Name",
-    "alert_type": "When",
-    "alert_interval": "Send at most every",
-    "description": "Note",
-    "enabled": "Switched on",
+FORM = form_fields(AlertPolicy, "alert", "note")
+FILTERS = {
+    name: found.label or name.replace("_", " ").capitalize()
+    for row in ALERTS.values()
+    for name, found in row.filters.items()
 }
-FILTER_LABELS: Mapping[str, str] = {
-    "zones": "Zones",
-    "waiting_room_id": "Waiting rooms",
-    "health_check_id": "Health checks",
-    "data_center": "Data centers",
-}
-FILTERS = tuple(dict.fromkeys(name for row in ALERTS.values() for name in row.filters))
+"""Their labels."""
 
 
 class FilterChoice(NamedTuple):
@@ -87,8 +81,7 @@ def history(page: PageRequest) -> Response:
         alerts=ALERTS,
         about=about,
         subjects=[
-            (FILTER_LABELS[name], _named(page, name))
-            for name in ("health_check_id", "waiting_room_id")
+            (FILTERS[name], _named(page, name)) for name in ("health_check_id", "waiting_room_id")
         ],
         at=max(1, at),
         pages=max(1, -(-total // PER_PAGE)),
@@ -291,7 +284,7 @@ def _filter_choice(page: PageRequest, name: str, chosen: Sequence[str]) -> Filte
         f"{row.display_name}: {row.filters[name].help}" if bound else row.display_name
         for row in rows
     ]
-    label = FILTER_LABELS.get(name, name.replace("_", " ").capitalize())
+    label = FILTERS[name]
     if not _has_options(name):
         return FilterChoice(name, label, (), ", ".join(chosen), told)
     offered = dict(_named(page, name)) or {
@@ -404,7 +397,7 @@ def _policy_form(
 ) -> Response:
     mechanisms = values.get("mechanisms") or {}
     words = {row.type: row.display_name for row in ALERTS.values()}
-    fields = [_policy_field(name, values, faults, words) for name in POLICY_LABELS]
+    fields = [_policy_field(name, values, faults, words) for name in FORM]
     chosen = {
         kind: [item["id"] for item in mechanisms.get(kind, ())]
         for kind in ("email", "webhooks", "pagerduty")
@@ -437,7 +430,6 @@ def _policy_field(
         name,
         "" if values.get(name) is None else values[name],
         faults,
-        label=POLICY_LABELS[name],
         words=words,
     )
     if name != "alert_type":

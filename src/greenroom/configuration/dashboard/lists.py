@@ -7,13 +7,15 @@ from starlette.responses import Response
 from greenroom.configuration import list_items, lists
 from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.model.account import Role
+from greenroom.model.fields import form_fields, specs
+from greenroom.model.rule import RuleList
 from greenroom.web.pages.forms import Faults, field_view, unchanged_since
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import Refused
 
-LABELS = {"name": "Name", "kind": "Holds", "description": "Note"}
-KINDS = {"ip": "Addresses and networks", "hostname": "Host names", "asn": "Autonomous systems"}
+FORM = form_fields(RuleList)
+KINDS = specs(RuleList)["kind"].choice_labels()
 EXAMPLES = {
     "ip": "192.0.2.17 # monitor\n198.51.100.0/24 # headquarters",
     "hostname": "partner.example.com\n*.example.org",
@@ -39,7 +41,7 @@ def new(page: PageRequest) -> Response:
 
 
 def create(page: PageRequest) -> Response:
-    document = {name: page.field(name).strip() for name in LABELS}
+    document = {name: page.field(name).strip() for name in FORM}
     try:
         made = page.change(lists.create(document))
     except Refused as refused:
@@ -110,10 +112,7 @@ def _items(page: PageRequest, text: str, problems: list[str], status: int = 200)
 
 
 def _form(page: PageRequest, values: Any, faults: Faults, status: int = 200) -> Response:
-    fields = [
-        field_view(lists.LIST, name, values.get(name, ""), faults, label=label, words=KINDS)
-        for name, label in LABELS.items()
-    ]
+    fields = [field_view(lists.LIST, name, values.get(name, ""), faults) for name in FORM]
     return page.render("list_form.html", status, fields=fields, problems=faults.general)
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
+from greenroom.model.fields import form_fields
 from greenroom.model.status_page import StatusPage
 from greenroom.status_page import pages as status_pages
 from greenroom.status_page.dashboard.preview import (
@@ -28,12 +29,8 @@ from greenroom.web.refusals import Refused
 PAGES_AT = f"{STATUS}/pages"
 PAGE = f"{PAGES_AT}/{{page_id}}"
 
-LABELS = {
-    "title": "Title",
-    "host": "Host name",
-    "path": "Path",
-    "listen": "Listen on",
-}
+TEXTS = form_fields(StatusPage, "title", "host", "address")
+SHOWN = form_fields(StatusPage, "shown")
 LISTEN = "0.0.0.0:8082"
 FRESH = {
     "title": "Status",
@@ -50,7 +47,6 @@ EVERY = "*"
 class NameChoice(NamedTuple):
     name: str
     heading: str
-    every: str
     chosen_all: bool
     names: Sequence[tuple[str, bool, bool]]
     problems: Sequence[str]
@@ -112,7 +108,7 @@ def _entry(page: PageRequest) -> Entry[StatusPage]:
 
 
 def _document(page: PageRequest) -> Json:
-    texts = {name: page.field(name).strip() for name in (*LABELS, "zone")}
+    texts = {name: page.field(name).strip() for name in (*TEXTS, "zone")}
     return (
         texts
         | {"host": host_and_path(texts["host"])[0]}
@@ -140,22 +136,10 @@ def _form(
     entry: Entry[StatusPage] | None,
     status: int = 200,
 ) -> Response:
-    fields = [
-        field_view(status_pages.PAGE, name, values.get(name, ""), faults, label=label)
-        for name, label in LABELS.items()
-    ]
+    fields = [field_view(status_pages.PAGE, name, values.get(name, ""), faults) for name in TEXTS]
     choices = [
-        _choice(
-            "rooms", "Rooms", "All rooms, new ones too", values, faults, page.known.rooms.records()
-        ),
-        _choice(
-            "health_checks",
-            "Health checks",
-            "All health checks, new ones too",
-            values,
-            faults,
-            page.known.health_checks.records(),
-        ),
+        _choice("rooms", values, faults, page.known.rooms.records()),
+        _choice("health_checks", values, faults, page.known.health_checks.records()),
     ]
     return page.render(
         "status_page_form.html",
@@ -176,22 +160,19 @@ def _zone_field(page: PageRequest, values: Mapping[str, Any], faults: Faults) ->
         | ({value} - {""})
     )
     choices = (("", "All zones"), *((name, name) for name in names))
-    told = "Limits both lists below to one zone."
     return FieldView(
         name="zone",
-        label="Zone",
+        label=SHOWN["zone"].label,
         kind="select",
         value=value,
         choices=choices,
-        help=told,
+        help=SHOWN["zone"].help,
         problems=faults.take("zone"),
     )
 
 
 def _choice(
     name: str,
-    heading: str,
-    every: str,
     values: Mapping[str, Any],
     faults: Faults,
     records: Iterable[Any],
@@ -199,7 +180,7 @@ def _choice(
     chosen = set(values.get(name, ()))
     there = {record.name for record in records}
     names = [(one, one in chosen, one in there) for one in sorted((there | chosen) - {EVERY})]
-    return NameChoice(name, heading, every, EVERY in chosen, names, faults.take(name))
+    return NameChoice(name, SHOWN[name].label, EVERY in chosen, names, faults.take(name))
 
 
 PAGES = (

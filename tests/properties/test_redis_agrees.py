@@ -366,6 +366,7 @@ BREAKS = (
         3,
     ),
     ("if is_old(middle) then old = middle else young = middle end", "old = middle", 0),
+    ("if not may_borrow() then", "if not may_borrow() or newcomers.confirm() then", 0),
     ("passes_left > 0 and may_borrow() and BORROWS", "may_borrow() and BORROWS", 10),
     ("return connected() and now >= state.borrow_ms", "return connected()", 7),
     ("minute_most - call('ZCARD', k.passed))", "minute_most)", 10),

@@ -90,11 +90,15 @@ class Twin:
 
     def arrive(self, one: bytes) -> Outcome:
         random_bits = self.random_bits.getrandbits(64)
-        return self._same(
+        outcome = self._same(
             "arrive",
             self.ledgers.arrive(one, self.now_ms, random_bits),
             self._ask(ARRIVE, one, 0, random_bits),
         )
+        if outcome.standing is Standing.WAITING:
+            borrows = self.ledgers.borrows(self.now_ms) > 0
+            self.law(borrows == self.could_borrow, f"borrows: {borrows}, {self.could_borrow}")
+        return outcome
 
     def arrive_provisionally(self, one: bytes) -> Outcome:
         outcome = self._same(

@@ -62,19 +62,15 @@ class GroundTruth:
     def held(self, visitor: SimulatedVisitor, refresh_ms: int, now_ms: int) -> None:
         if visitor.asked:
             self._showed(visitor)
-            self.asked -= 1
-            self.early += 1
+            self.asked -= visitor.had_room
+            self.early += visitor.had_room
         if visitor.waits:
             return
-        if visitor.tries == 0 and self.waiting == self._asking:
-            self._trim(now_ms)
-            if self.in_use < self.total and len(self.minute) < self.per_minute:
-                alike = len(self.minute) + len(self._refused) < self.per_minute
-                visitor.asked = alike and 0 < refresh_ms < ASKED_MS
-                self._asking += visitor.asked
-                self.asked += visitor.asked
-                self.early += alike and not visitor.asked
-                self.early_in_flood += not alike
+        if visitor.tries == 0:
+            visitor.asked = 0 < refresh_ms < ASKED_MS
+            if self.waiting == self._asking:
+                self._look_for_room(visitor, now_ms)
+            self._asking += visitor.asked
         visitor.waits = True
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
@@ -82,6 +78,14 @@ class GroundTruth:
     def refused(self, now_ms: int) -> None:
         self._refused.append(now_ms)
         self._trim(now_ms)
+
+    def _look_for_room(self, visitor: SimulatedVisitor, now_ms: int) -> None:
+        self._trim(now_ms)
+        if self.in_use < self.total and len(self.minute) < self.per_minute:
+            visitor.had_room = len(self.minute) + len(self._refused) < self.per_minute
+            self.asked += visitor.had_room and visitor.asked
+            self.early += visitor.had_room and not visitor.asked
+            self.early_in_flood += not visitor.had_room
 
     def _showed(self, visitor: SimulatedVisitor) -> None:
         self._asking -= visitor.asked

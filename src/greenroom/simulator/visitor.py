@@ -18,7 +18,7 @@ class SimulatedVisitor:
 
     __slots__ = (
         "absent", "active", "ahead", "asked", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms",
-        "entered_ms", "failed_ms", "first_guess", "first_ms", "gap_ms", "gives_up_ms", "guess", "home", "id",
+        "entered_ms", "failed_ms", "first_guess", "first_ms", "gap_ms", "gives_up_ms", "guess", "had_room", "home", "id",
         "inside_until_ms", "key", "latency_ms", "number", "on_trust", "once", "overtaken_ms",
         "pauses", "plan", "promised_ms", "reenters", "refresh_ms", "reloads", "renewed_ms", "returns", "safe_until_ms",
         "served_ms", "taken_ms", "tries", "trusted", "uses", "waits",
@@ -39,7 +39,9 @@ class SimulatedVisitor:
         self.done_ms = 0  # the last page is before this
         self.gives_up_ms = 0  # 0: never
         self.once = self.pauses = self.reloads = self.waits = False
-        self.asked = False  # only to show the ticket, as far as the visitor can see
+        self.asked = self.had_room = (
+            False  # only to show the ticket, as far as the visitor can see; on arrival, for all alike
+        )
         self.absent = self.returns = False  # will close the page; brings a ticket of long ago
         self.gap_ms = self.drops_ms = (
             0  # between two tries at least; when the connection of this try breaks, 0: it does not

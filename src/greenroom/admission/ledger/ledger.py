@@ -445,17 +445,11 @@ class Ledger(HeldVisitors):
 
     def borrows(self, now_ms: int) -> int:
         """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking
-        would not help.
+        would not help. Who has to show the ticket waits too: what is brought is there when it comes
+        back, and a flood cannot spend it.
         """
         lease = self.lease
-        if (
-            lease.permits > 0
-            or lease.queueing
-            or self.line.slots
-            or not self._open
-            or self.halted
-            or self.confirms_newcomers(now_ms)
-        ):
+        if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted:
             return 0
         return (
             self.reporting.borrowing.amount(self.arrivals_per_s, now_ms)

@@ -275,9 +275,9 @@ local function may_borrow()
   return connected() and now >= state.borrow_ms
 end
 
--- How many permits to ask for while a newcomer waits.
+-- How many permits to ask for while a newcomer waits, also one who has to show the ticket: a flood cannot spend what is brought.
 local function borrows()
-  if not may_borrow() or newcomers.confirm() then return 0 end
+  if not may_borrow() then return 0 end
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 

@@ -1,4 +1,4 @@
-"""Laws of capacity in the worlds of `greenroom.simulator.origin_worlds` and in random ones.
+"""Laws of capacity in the worlds of `bench/origin_worlds.py` and in random ones.
 
 `python bench/capacity_laws.py --random 12` prints the table of docs/explanation/capacity.md.
 """
@@ -8,10 +8,11 @@ from multiprocessing import Pool
 from random import Random
 from statistics import fmean
 
+from origin_worlds import WORLDS, random_model
+
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.origin import OriginModel
 from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
-from greenroom.simulator.origin_worlds import WORLDS, random_model
 
 Row = tuple[str, list[OriginFigures]]
 

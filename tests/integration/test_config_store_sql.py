@@ -301,7 +301,7 @@ def with_a_later_step(monkeypatch: pytest.MonkeyPatch, folder: Path, more: str =
     monkeypatch.setattr(migrate, "_FOLDER", folder / "migrations")
     monkeypatch.setattr(migrate, "VERSIONS", (*VERSIONS, "later"))
     monkeypatch.setattr("greenroom.configuration.store.VERSIONS", (*VERSIONS, "later"))
-    monkeypatch.setattr(migrate.bring_forward, "__defaults__", ("later",))
+    monkeypatch.setattr(migrate, "NEWEST", "later")
 
 
 def test_a_step_forward_runs_on_the_data_that_is_there(

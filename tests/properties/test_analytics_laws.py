@@ -28,7 +28,8 @@ from analytics_material import (
 )
 
 from greenroom.analytics import histogram
-from greenroom.analytics.metrics import DAY_S, DIMENSIONS, column_problems
+from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
+from greenroom.analytics.metrics import DAY_S, DIMENSIONS, METRICS
 from greenroom.analytics.question import (
     AllOf,
     AnyOf,
@@ -82,9 +83,13 @@ def test_a_percentile_is_the_nearest_rank_within_a_thousandth(values: list[int])
 
 
 @given(times)
-def test_the_published_library_reads_our_text_and_finds_the_same_values(values: list[int]) -> None:
+def test_the_published_library_counts_the_same_values_in_the_same_buckets(
+    values: list[int],
+) -> None:
     counts = counted(values)
-    theirs = HdrHistogram.decode(histogram.hdr_text(counts))
+    theirs = HdrHistogram(1, histogram.HIGHEST_MS, 3)
+    for value in values:
+        theirs.record_value(value)
     assert theirs.get_total_count() == len(values)
     assert {
         histogram.bucket_of(item.value_iterated_to): item.count_at_value_iterated_to
@@ -127,7 +132,12 @@ def test_the_peak_of_a_room_is_a_sum_at_one_moment_and_never_of_two() -> None:
 
 
 def test_every_metric_names_columns_that_exist() -> None:
-    assert column_problems() == []
+    percentiles = {f"{time}_p{percent}" for time in TIMES for percent in PERCENTS}
+    for metric in METRICS.values():
+        assert metric.raw is None or metric.raw.column in MINUTE_COLUMNS
+        for aggregate, share in metric.aggregates.items():
+            known = percentiles if aggregate == "percentile" else set(KEPT)
+            assert {name for name in (share.column, share.over) if name} <= known
 
 
 # -- questions -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from greenroom.proxies.service import ProxyQuestions
 from greenroom.proxies.spoe.frames import BadFrame, string_bytes
 from greenroom.proxies.spoe.questions import ASKERS_BYTES, MESSAGE, SpoeQuestions
 from greenroom.request.canonical import Refusal
-from greenroom.request.path_readings import STRICT, PathPolicies, PathPolicy
+from greenroom.request.path_readings import PathPolicies, PathPolicy
 
 TARGETS = st.sampled_from(
     (
@@ -52,6 +52,7 @@ ASKED = st.tuples(
     ),
     st.sampled_from(("192.0.2.1", "2001:db8::1")),
 )
+STRICT = PathPolicy("refuse", True)
 POLICIES = st.sampled_from(
     (STRICT, PathPolicy(), PathPolicy("pass", True), PathPolicy("pass", False))
 )

@@ -16,7 +16,6 @@ from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import (
     READINGS_MAX,
-    STRICT,
     USUAL,
     PathPolicies,
     PathPolicy,
@@ -27,7 +26,7 @@ from greenroom.request.path_readings import (
 from greenroom.request.routing import RouteTable
 from greenroom.rules import RequestFacts, compile_rule
 
-PASS = PathPolicy("pass", False)
+PASS, STRICT = PathPolicy("pass", False), PathPolicy("refuse", True)
 ROOMS = ("/shop", "/open/inner", "/wiki")
 TABLE = RouteTable([(Route("a", path), False, path) for path in ROOMS])
 PIECES = (

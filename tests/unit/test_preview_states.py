@@ -9,8 +9,7 @@ import pytest
 from greenroom.api.preview import PARAMETERS, state_of
 from greenroom.model.room import LANGUAGES, METHODS, Room
 from greenroom.pages import compile_page
-from greenroom.pages.builtin import view_of
-from greenroom.pages.language import VIEWS
+from greenroom.pages.builtin import LAYOUTS, view_of
 from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import facts_of, published
 
@@ -111,7 +110,7 @@ def test_every_view_of_the_built_in_page_but_trouble_and_placing_can_be_asked_fo
             seen.add(view_of(held))
             assert PAGE.html(held)
             assert PAGE.json(held)
-    assert seen == set(VIEWS) - {"trouble", "trouble_slow", "placing"}
+    assert seen == set(LAYOUTS) - {"trouble", "trouble_slow", "placing", "drawn"}
 
 
 def test_everything_wrong_is_said_at_once() -> None:

@@ -39,7 +39,6 @@ class NotificationSender:
         attempt: Attempt,
         now_ms: Callable[[], int],
         random: Callable[[], float],
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`read` blocks."""
         self.holder = secrets.token_hex(8)
@@ -48,13 +47,12 @@ class NotificationSender:
         self._attempt = attempt
         self._now_ms = now_ms
         self._random = random
-        self._monotonic = monotonic
         self._wake = Wake()
         self._outage = StoreOutage("notifications_waiting", "notifications_resumed")
         self._mine = False
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._renewed_s = self._active_s = 0.0
-        self._forgot_s = monotonic()
+        self._forgot_s = time.monotonic()
 
     async def run(self) -> None:
         unwatch = self._outbox.changes.watch(in_loop(self._wake.set))
@@ -72,7 +70,7 @@ class NotificationSender:
             await self._stop()
 
     async def _turn(self) -> None:
-        now_s = self._monotonic()
+        now_s = time.monotonic()
         # before it is read: a delivery that ends meanwhile has left a row that is read as still to be
         # sent
         busy = set(self._busy)

@@ -1,7 +1,7 @@
 """Raises alerts about this process: one picture a second, judged by pure rules."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import structlog
 
@@ -26,12 +26,10 @@ class Watcher:
         look: Callable[[], Picture],
         store: SqlOutbox,
         now_ms: Callable[[], int],
-        rest: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(LOOK_S),
     ) -> None:
         self._look = look
         self._store = store
         self._now_ms = now_ms
-        self._rest = rest
         self._tracker = Tracker()
         self._unsent: list[Alert] = []
         self._spoke_for_rooms = False
@@ -42,7 +40,7 @@ class Watcher:
         """While the store does not answer, alerts wait in memory."""
         while True:
             await self.look_once()
-            await self._rest()
+            await asyncio.sleep(LOOK_S)
 
     async def look_once(self) -> None:
         picture = self._look()

@@ -3,9 +3,6 @@ whole milliseconds. Below 2048 each has its own bucket; above, each power of two
 minute of one room has few different values, so counts are a dict (decision 8).
 """
 
-import base64
-import struct
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -18,11 +15,6 @@ HistogramCounts = dict[int, int]
 _FINE_BITS = 11  # below 2**11 every value has its own bucket
 _HALF_BITS = _FINE_BITS - 1
 _HALF = 1 << _HALF_BITS
-
-# HDR Histogram, encoding version 2, counts as variable-length numbers
-_HDR_COOKIE = 0x1C849303 | 0x10
-_HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
-_HDR_HEADER = struct.Struct(">IIIIQQd")
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(dict[int, int]).decode
@@ -99,31 +91,3 @@ def merged(parts: Iterable[bytes]) -> HistogramCounts:
         if part:
             add(counts, _unpack(part))
     return counts
-
-
-def hdr_text(counts: Mapping[int, int]) -> str:
-    """HDR Histogram V2, compressed, base64."""
-    body, last = bytearray(), -1
-    for bucket, count in sorted(counts.items()):
-        skipped = bucket - last - 1
-        if skipped:
-            _variable_length(body, -skipped)
-        _variable_length(body, count)
-        last = bucket
-    head = _HDR_HEADER.pack(_HDR_COOKIE, len(body), 0, 3, 1, HIGHEST_MS, 1.0)
-    squeezed = zlib.compress(head + bytes(body))
-    return base64.b64encode(
-        struct.pack(">II", _HDR_COMPRESSED_COOKIE, len(squeezed)) + squeezed
-    ).decode()
-
-
-def _variable_length(body: bytearray, value: int) -> None:
-    """Zigzag, then seven bits to a byte, low ones first; the ninth has eight."""
-    left = value << 1 if value >= 0 else (-value << 1) - 1
-    for _ in range(8):
-        if left < 0x80:
-            body.append(left)
-            return
-        body.append(left & 0x7F | 0x80)
-        left >>= 7
-    body.append(left)

@@ -5,7 +5,7 @@ Cloudflare's `waitingRoomAnalyticsAdaptiveGroups`; greenroom's own say `extensio
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, SAMPLES, TIMES
+from greenroom.analytics.columns import KEPT, SAMPLES
 from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.rollup import PERCENTS
 
@@ -170,19 +170,3 @@ DIMENSIONS: dict[str, Dimension] = {
 }
 
 ROOM = "waitingRoomId"
-
-
-def column_problems() -> list[str]:
-    problems = []
-    for metric in METRICS.values():
-        if metric.raw and metric.raw.column not in MINUTE_COLUMNS:
-            problems.append(f"{metric.name}: {metric.raw.column}")
-        for aggregate, share in metric.aggregates.items():
-            names = {name for name in (share.column, share.over) if name}
-            known = (
-                {f"{time}_p{percent}" for time in TIMES for percent in PERCENTS}
-                if aggregate == "percentile"
-                else set(KEPT)
-            )
-            problems += [f"{metric.name}.{aggregate}: {name}" for name in names - known]
-    return problems

@@ -519,14 +519,12 @@ DEPRECATED: Mapping[str, str] = {
 """Both are exported for one release."""
 
 
-def deprecated_rows(
-    rows: Iterable[MetricRow], names: Mapping[str, str] = DEPRECATED
-) -> tuple[MetricRow, ...]:
+def deprecated_rows(rows: Iterable[MetricRow]) -> tuple[MetricRow, ...]:
     """Raises KeyError for an unknown new name."""
     by_name = {row.name: row for row in rows}
     return tuple(
         replace(by_name[new], name=old, help=f"deprecated: use `{new}`")
-        for old, new in names.items()
+        for old, new in DEPRECATED.items()
     )
 
 

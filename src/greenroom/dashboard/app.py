@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import inspect
 import ipaddress
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -98,7 +98,6 @@ class Dashboard:
         sessions: SessionStore,
         observed: Observed,
         parts: PageParts,
-        routes: Sequence[PageRoute] = ROUTES,
     ) -> None:
         """`parts`: what else runs in this process."""
         self.config = config
@@ -123,7 +122,7 @@ class Dashboard:
             routes=[
                 Route("/static/{name}", _static),
                 Route("/favicon.ico", _icon),
-                *(Route(row.path, self._answer(row), methods=[row.method]) for row in routes),
+                *(Route(row.path, self._answer(row), methods=[row.method]) for row in ROUTES),
             ],
             exception_handlers={
                 **handlers,

@@ -30,15 +30,15 @@ def version_of(connection: Connection) -> str:
     return str(found)
 
 
-def bring_forward(connection: Connection, target: str = NEWEST) -> None:
+def bring_forward(connection: Connection) -> None:
     """All missing steps or none, in this connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
     found = version_of(connection)
-    if not found and target == NEWEST:
+    if not found:
         _make_new(connection)
-    elif found != target:
-        run_steps(connection, target)
+    elif found != NEWEST:
+        run_steps(connection, NEWEST)
 
 
 def run_steps(connection: Connection, target: str) -> None:

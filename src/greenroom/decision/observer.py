@@ -63,13 +63,6 @@ class DecisionEvent(msgspec.Struct, frozen=True, gc=False):
         return self.effective.room.id if self.effective else ""
 
     @property
-    def ticket_state(self) -> str:
-        """none, waiting or accepted."""
-        if self.ticket is None:
-            return "none"
-        return "accepted" if self.ticket.accepted_ms else "waiting"
-
-    @property
     def waited_ms(self) -> int:
         """0 for other decisions."""
         if self.decided is not Decided.ADMITTED or self.ticket is None or self.ticket.accepted_ms:

@@ -128,13 +128,11 @@ class ProbeRunner:
         probe: Probe,
         report: ReportProbe,
         now_ms: Callable[[], int],
-        at_once: int = PROBES_AT_ONCE,
     ) -> None:
         self._table = Timetable(agent)
         self._probe = probe
         self._report = report
         self._now_ms = now_ms
-        self._at_once = at_once
         self._wake = Wake()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes = self._failed = 0
@@ -160,7 +158,7 @@ class ProbeRunner:
     async def run(self) -> None:
         try:
             while True:
-                for due in self._table.take(self._now_ms(), self._at_once - len(self._tasks)):
+                for due in self._table.take(self._now_ms(), PROBES_AT_ONCE - len(self._tasks)):
                     task = asyncio.create_task(self._one(due))
                     self._tasks.add(task)
                     task.add_done_callback(self._ended)
@@ -171,13 +169,13 @@ class ProbeRunner:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if len(self._tasks) >= self._at_once:
+        if len(self._tasks) >= PROBES_AT_ONCE:
             self._wake.set()
         self._tasks.discard(task)
 
     async def _rest(self) -> None:
         next_ms = self._table.next_ms()
-        full = len(self._tasks) >= self._at_once
+        full = len(self._tasks) >= PROBES_AT_ONCE
         wait_s = None if next_ms is None or full else max(0, next_ms - self._now_ms()) / 1000
         await self._wake.rest(wait_s)
 

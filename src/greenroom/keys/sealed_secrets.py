@@ -30,17 +30,14 @@ NONCE_BYTES = 12
 
 
 class SealedSecrets:
-    def __init__(
-        self, data: Path, now_ms: Callable[[], int], entropy: Callable[[int], bytes] = os.urandom
-    ) -> None:
+    def __init__(self, data: Path, now_ms: Callable[[], int]) -> None:
         self._file = _file(data)
         self._now_ms = now_ms
-        self._entropy = entropy
         self._read: tuple[tuple[Key, ...], KeyFileStamp] | None = None
 
     def seal(self, secret: str, of: str) -> str:
         """Raises StorageFailed or InvalidConfig without a key, if none can be made."""
-        key, nonce = self._sealing(), self._entropy(NONCE_BYTES)
+        key, nonce = self._sealing(), os.urandom(NONCE_BYTES)
         box = key.cipher.encrypt(nonce, secret.encode(), of.encode())
         return f"sealed:{key.id.hex()}:{base64.urlsafe_b64encode(nonce + box).decode().rstrip('=')}"
 
@@ -80,9 +77,9 @@ class SealedSecrets:
             return found[-1] if found else self._add(())
 
     def _add(self, known: tuple[Key, ...]) -> Key:
-        secret, now_ms = self._entropy(SECRET_BYTES), self._now_ms()
+        secret, now_ms = os.urandom(SECRET_BYTES), self._now_ms()
         active_ms = max(now_ms, known[-1].active_ms + 1) if known else now_ms
-        made = Key(self._entropy(KEY_ID_BYTES), secret, now_ms, active_ms, AESGCM(secret))
+        made = Key(os.urandom(KEY_ID_BYTES), secret, now_ms, active_ms, AESGCM(secret))
         with self._file.disk():
             self._file.write((*known[1 - KEYS_MAX :], made))
         return made

@@ -61,11 +61,6 @@ GROUPINGS: dict[str, Callable[[int], str]] = {
 }
 """1,234,567; 1234 but 12,345; 12,34,567. The language's own sign replaces the comma."""
 
-VIEWS = (
-    "fifo", "random", "placing", "paused", "prequeue", "shuffle", "trouble", "trouble_slow", "full",
-    "closed",
-)  # fmt: skip
-
 
 def available() -> tuple[str, ...]:
     folder = resources.files(__package__) / "languages"

@@ -41,7 +41,6 @@ class PathPolicy(NamedTuple):
 
 
 USUAL = PathPolicy()
-STRICT = PathPolicy("refuse", True)
 
 
 class PathPolicies:

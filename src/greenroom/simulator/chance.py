@@ -22,10 +22,13 @@ def exponential(draw: RandomDraw, mean: float) -> float:
     return -mean * log(1.0 - draw.random())
 
 
-def pareto(draw: RandomDraw, mean: float, shape: float = 1.5) -> float:
+PARETO_SHAPE = 1.5
+
+
+def pareto(draw: RandomDraw, mean: float) -> float:
     """A heavy tail, at most 100 times the mean."""
-    low = mean * (shape - 1) / shape
-    return min(100 * mean, float(low / (1.0 - draw.random()) ** (1 / shape)))
+    low = mean * (PARETO_SHAPE - 1) / PARETO_SHAPE
+    return min(100 * mean, float(low / (1.0 - draw.random()) ** (1 / PARETO_SHAPE)))
 
 
 def between(draw: RandomDraw, low: int, high: int) -> int:

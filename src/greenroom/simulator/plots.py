@@ -177,8 +177,11 @@ def shown(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 
-def thinned(points: Sequence[Point], most: int = 800) -> Sequence[Point]:
-    step = -(-len(points) // most)
+POINTS_MOST = 800
+
+
+def thinned(points: Sequence[Point]) -> Sequence[Point]:
+    step = -(-len(points) // POINTS_MOST)
     return points if step <= 1 else [*points[::step], points[-1]]
 
 

@@ -31,9 +31,8 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 class FactsCache:
     """Fetches facts once at a time. Keeps old ones while that fails."""
 
-    def __init__(self, ask: Ask, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._monotonic = monotonic
         self._guard = asyncio.Lock()
         self._facts: StatusFacts | None = None
         self._asked_s = 0.0
@@ -41,13 +40,13 @@ class FactsCache:
     async def get(self) -> StatusFacts:
         """Raises the fetch's exception without any facts."""
         async with self._guard:
-            if self._facts is None or self._monotonic() - self._asked_s >= FRESH_S:
+            if self._facts is None or time.monotonic() - self._asked_s >= FRESH_S:
                 try:
                     self._facts = await self._ask()
                 except Exception:
                     if self._facts is None:
                         raise
-                self._asked_s = self._monotonic()
+                self._asked_s = time.monotonic()
             return self._facts
 
 

@@ -48,12 +48,9 @@ def opaque_id() -> str:
 class ConfigService:
     """Blocks. Every method may raise Refused and StorageFailed."""
 
-    def __init__(
-        self, store: ConfigStore, clock: Clock, new_id: Callable[[], str] = opaque_id
-    ) -> None:
+    def __init__(self, store: ConfigStore, clock: Clock) -> None:
         self.store = store
         self.clock = clock
-        self._new_id = new_id
 
     def look(self, ask: Callable[[Configuration], T]) -> T:
         return ask(self.store.read())
@@ -61,7 +58,7 @@ class ConfigService:
     def trial(self, plan: ConfigChange) -> Any:
         """The plan's answer without writing. Raises Refused as `change` does."""
         known = self.store.read()
-        moment = ChangeContext(self.clock.now_ms(), self._new_id)
+        moment = ChangeContext(self.clock.now_ms(), opaque_id)
         planned = plan(known, moment)
         self._judge(planned, known.revision, moment.now_ms)
         return planned.answer(known)
@@ -70,7 +67,7 @@ class ConfigService:
         """Returns the plan's answer."""
         for _ in range(ATTEMPTS):
             known = self.store.read()
-            moment = ChangeContext(self.clock.now_ms(), self._new_id)
+            moment = ChangeContext(self.clock.now_ms(), opaque_id)
             planned = plan(known, moment)
             self._judge(planned, known.revision, moment.now_ms)
             try:

@@ -21,10 +21,10 @@ LEASE_MS = 15_000
 class RedisAnalyticsStream:
     """The client must not decode answers."""
 
-    def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
+    def __init__(self, client: Client, process: str) -> None:
         """`process` is unique among all."""
         self._client = client
-        self._place = f"{prefix}:{{analytics}}:"
+        self._place = "greenroom:{analytics}:"
         self.collector = RedisLease(client, [self._place + "collector"], process, LEASE_MS)
         """Of the process that empties the streams."""
 

@@ -22,12 +22,12 @@ _REPORT = msgspec.json.Decoder(ProcessReport)
 class RedisCapacity:
     """Raises StorageFailed."""
 
-    def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
+    def __init__(self, client: Client, process: str) -> None:
         """The client must give up after a few seconds."""
         self._client = client
         self._process = process
-        self._reports = f"{prefix}:{{capacity}}:reports"
-        self._states = f"{prefix}:{{capacity}}:states"
+        self._reports = "greenroom:{capacity}:reports"
+        self._states = "greenroom:{capacity}:states"
 
     async def report(self, report: ProcessReport) -> None:
         try:

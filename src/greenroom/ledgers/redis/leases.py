@@ -28,10 +28,10 @@ TIMEOUT_S = 2.0
 class RedisLeaderLease:
     """The client must give up after a few seconds: a cut link says nothing."""
 
-    def __init__(self, client: Client, prefix: str = "greenroom") -> None:
+    def __init__(self, client: Client) -> None:
         """`client` must not decode answers; its socket timeout is TIMEOUT_S."""
         self._client = client
-        place = f"{prefix}:{{leader}}:"  # one hash tag: one shard
+        place = "greenroom:{leader}:"  # one hash tag: one shard
         self._lease, self._reports, self._signal, self._saved = (
             place + name for name in ("lease", "reports", "signal", "saved")
         )
@@ -137,12 +137,10 @@ class RedisLease:
 
 
 class RedisSyncLock:
-    def __init__(
-        self, client: Client, process: str, data_center: str, prefix: str = "greenroom"
-    ) -> None:
+    def __init__(self, client: Client, process: str, data_center: str) -> None:
         self._client = client
         self._process = process
-        place = f"{prefix}:{{sync.{data_center}}}:"
+        place = f"greenroom:{{sync.{data_center}}}:"
         self._requests, self._acknowledged = place + "permit_requests", place + "acknowledged:"
         keys = place + "lock", place + "present"
         self._lease = RedisLease(client, keys, process, LOCK_MS)

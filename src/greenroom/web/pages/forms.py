@@ -167,10 +167,9 @@ def field_view(
     faults: Faults,
     *,
     label: str = "",
-    told: str = "",
     words: Mapping[str, str] | None = None,
 ) -> FieldView:
-    """`label`, `told` (help) and `words` (labels of choices) replace those of the description."""
+    """`label` and `words` (labels of choices) replace those of the description."""
     api_field = schema_field(schema, name)
     rule = api_field.rule
     labels = words or rule.choice_labels()
@@ -179,7 +178,7 @@ def field_view(
         label=label or (rule.form.label if rule.form else name.replace("_", " ").capitalize()),
         kind=_kind(api_field),
         value=written(value) if rule.choices else value,
-        help=told or help_of(rule),
+        help=help_of(rule),
         unit=rule.unit,
         low=rule.low if _plain(api_field) is int else None,
         high=rule.high,

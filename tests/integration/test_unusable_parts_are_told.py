@@ -11,7 +11,6 @@ from greenroom.alerts.rules.conditions import conditions
 from greenroom.config.load import read_config
 from greenroom.configuration.state import ConfigState, ProcessState
 from greenroom.errors import Problem
-from greenroom.model.configuration import Configuration
 from greenroom.runtime.alert_picture import PictureTaker
 
 FAULT = Problem("room shop", "cookie_suffix: must differ from that of waiting room other")
@@ -44,6 +43,6 @@ def test_the_dashboard_names_what_cannot_be_used(tmp_path: Path) -> None:
 
 def test_an_alert_names_what_cannot_be_used() -> None:
     config = replace(read_config("", Path("/etc/greenroom.toml")), tls=None)
-    taken = PictureTaker().take(STATE, config, Configuration())
+    taken = PictureTaker().take(STATE, config)
     (found,) = [one for one in conditions(taken) if one.type == "greenroom_config_refused"]
     assert str(FAULT) in found.data["problems"]

@@ -111,9 +111,13 @@ class Config:
         return tuple(self.documents.status_pages.records())
 
     def zone_of(self, room: Room) -> Zone | None:
-        """None: a room of the file, for which the settings of the process count."""
+        """None: a room of the file."""
         entry = self.documents.rooms.get(room.id)
         return self.documents.zones[entry.parent].record if entry and not entry.read_only else None
+
+    def settings_of(self, room: Room) -> "Zone | Config":
+        """Those that rooms of a zone share; for rooms of the file, those of the process."""
+        return self.zone_of(room) or self
 
     def listeners(self, **taken: Address | None) -> dict[str, Address]:
         """By key; `taken` are real addresses, where another was written."""

@@ -20,14 +20,13 @@ from greenroom.config.config import Config
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.errors import Problem
 from greenroom.model.clock import LastMinute
-from greenroom.model.configuration import Configuration
 
 
 class PictureTaker:
     def __init__(self) -> None:
         self._minute = LastMinute()
 
-    def take(self, state: ProcessState, config: Config, stored: Configuration) -> Picture:
+    def take(self, state: ProcessState, config: Config) -> Picture:
         counts = dict(state.gateway)
         self._minute.add(state.now_ms, counts.get("forwarded", 0), counts.get("failed", 0))
         requests, failed = map(int, self._minute.growth())
@@ -36,7 +35,7 @@ class PictureTaker:
             sync.syncing and sync.figures_known
         )  # old figures would end incidents that go on
         several, first = _of_data_centers(state)
-        policies = list(stored.alert_policies.records())
+        policies = list(config.documents.alert_policies.records())
         return Picture(
             now_ms=state.now_ms,
             process=f"{socket.gethostname()[:60]} {config.control}",

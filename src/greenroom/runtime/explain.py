@@ -88,7 +88,7 @@ def explained(
 
 
 def _definition(config: Config, room: Room) -> RoomDefinition:
-    https = (config.zone_of(room) or config).always_use_https
+    https = config.settings_of(room).always_use_https
     return RoomDefinition(room, config.documents.events_of(room.id), rules_of(config, room), https)
 
 

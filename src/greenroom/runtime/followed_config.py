@@ -89,10 +89,6 @@ class FollowedConfig:
                 await asyncio.to_thread(published.publish)
                 await asyncio.to_thread(published.read)
 
-    def known(self) -> Configuration:
-        """Of file and store, as it runs."""
-        return self.layered.over(self._stored)
-
     def lookups(self) -> Lookups:
         self._places = self._places or lookups(self.config, self._names)
         return self._places

@@ -44,10 +44,6 @@ LOOK_S = 0.3
 log = structlog.get_logger(__name__)
 
 
-LookAtChecks = Callable[[], tuple[Config, Configuration]]
-"""What runs, and the configuration of file and store that it was made of."""
-
-
 class OutboxSink:
     def __init__(self, outbox: SqlOutbox, clock: Clock) -> None:
         self._outbox = outbox
@@ -62,18 +58,18 @@ class ProcessHealth:
 
     def __init__(
         self,
-        look: LookAtChecks,
+        running: Callable[[], Config],
         data: Path,
         outbox: SqlOutbox,
         clock: Clock,
         listening: Listening,
         applied: ChangeNotifier,
     ) -> None:
-        """`applied` notifies when `look` returns something new; `listening` gives greenroom's own listeners, which no
+        """`applied` notifies when `running` returns something new; `listening` gives greenroom's own listeners, which no
         check may be on.
         """
-        config, _ = look()
-        self._look = look
+        config = running()
+        self._running = running
         self._applied = applied
         self._store = SqlHealthStore(
             config.store if config.store.startswith("postgres") else default_url(data)
@@ -135,7 +131,7 @@ class ProcessHealth:
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
         if self._speaking is None:
-            self._speaking = _read(*self._look())[1]
+            self._speaking = _read(self._running())[1]
         return not self._speaking.get(room_id)
 
     async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
@@ -170,7 +166,7 @@ class ProcessHealth:
         return shown_status(self.service.condition(check.id), check)
 
     def placed(self) -> dict[str, Placed]:
-        return placed(self._look()[1])
+        return placed(self._running().documents)
 
     def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]:
         return self._store.uptimes(check_ids, since_day)
@@ -183,11 +179,11 @@ class ProcessHealth:
         self._applied.watch(wake.set)
         applied: Config | None = None
         while True:
-            config, known = self._look()
+            config = self._running()
             if config is not applied:
                 applied, health = config, config.health
                 found, self._speaking = await asyncio.to_thread(
-                    _read, config, known
+                    _read, config
                 )  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
                 self.service.configure(found, health.region if health.probe else None)
@@ -202,10 +198,8 @@ def placed(known: Configuration) -> dict[str, Placed]:
     }
 
 
-def _read(
-    config: Config, known: Configuration
-) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
-    found = placed(known)
+def _read(config: Config) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
+    found = placed(config.documents)
     return found, speaking(config, (each.check for each in found.values()))
 
 

@@ -18,13 +18,12 @@ from greenroom.configuration.state import NotificationState, ProcessState
 from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert, Incident
-from greenroom.model.configuration import Configuration
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.outbound import Guard, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.runtime.alert_picture import PictureTaker
 
-WhatRuns = tuple[ProcessState, Config, Configuration]
+WhatRuns = tuple[ProcessState, Config]
 Look = Callable[[], WhatRuns]
 
 COUNT_S = 5.0

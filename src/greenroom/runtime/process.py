@@ -186,7 +186,7 @@ class Process:
                 await self._serve(data, listeners)
 
     def _known(self, asked: bool = True) -> WhatRuns:
-        return self.state(asked), self.config, self._followed.known()
+        return self.state(asked), self.config
 
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
@@ -206,7 +206,7 @@ class Process:
             published.everywhere_now,
         )
         health = self._health = ProcessHealth(
-            lambda: (self.config, followed.known()),
+            lambda: self.config,
             data.path,
             notifications.outbox,
             self._clock,

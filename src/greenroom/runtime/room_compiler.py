@@ -47,7 +47,7 @@ _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
 
 def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
-    settings = config.zone_of(room) or config
+    settings = config.settings_of(room)
     added = (
         *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
         *((WELL_KNOWN_RULE,) if settings.pass_well_known else ()),
@@ -176,7 +176,7 @@ class RoomCompiler:
             (),
             now_ms,
             ledgers.ledger,
-            always_use_https=(config.zone_of(room) or config).always_use_https,
+            always_use_https=config.settings_of(room).always_use_https,
             draws=self._draws,
             on_error=self._on_error,
         )
@@ -216,7 +216,7 @@ class RoomCompiler:
         lookups: Lookups,
         rules_later: bool,
     ) -> MadeRoom:
-        settings = config.zone_of(room) or config
+        settings = config.settings_of(room)
         events = config.documents.events_of(room.id)
         rules = tuple(
             rule for rule in rules_of(config, room) if rule is not WELL_KNOWN_RULE

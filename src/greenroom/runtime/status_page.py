@@ -38,12 +38,12 @@ class StatusFactsSource:
 
     async def gather(self) -> StatusFacts:
         """Raises StorageFailed."""
-        state, config, stored = self._look()
+        state, config = self._look()
         rooms = tuple(_room(found, config) for found in state.rooms)
         checks = self._checks()
         notes = tuple(
             NoteFacts(note.id, note.incident, note.title, note.text, note.at_ms)
-            for note in stored.incident_notes.records()
+            for note in config.documents.incident_notes.records()
         )
 
         def remembered() -> StatusFacts:

@@ -5,29 +5,12 @@ A visitor may ask again and again, of which one press in q counts; the end is at
 first extension, which is remembered, so neither haste nor another device makes it more.
 """
 
-from typing import Protocol
-
-from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.records import EXTENDED, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
 
 
-class Extendable(Protocol):
-    """A ledger, as far as extending needs it."""
-
-    @property
-    def sessions(self) -> Sessions: ...
-
-    @property
-    def log(self) -> list[bytes]: ...
-
-    def extends(self, renewed_ms: int, now_ms: int) -> bool:
-        """Whether a session last renewed then may be renewed now because its visitor asks."""
-
-    def view(self, ticket_id: bytes, now_ms: int) -> Outcome: ...
-
-
-def extend(ledger: Extendable, ticket_id: bytes, times: int, now_ms: int) -> Outcome:
+def extend(ledger: Ledger, ticket_id: bytes, times: int, now_ms: int) -> Outcome:
     """ACTIVE with the end as it is now, or GONE. A session that requests renew is only viewed."""
     outcome, sessions = ledger.view(ticket_id, now_ms), ledger.sessions
     if outcome.standing is Standing.GONE or not ledger.extends(outcome.renewed_ms, now_ms):

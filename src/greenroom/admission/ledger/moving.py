@@ -4,39 +4,12 @@ The old id is spent in the same operation, so of two ids never both have it, how
 wherever either is brought again.
 """
 
-from typing import Protocol
-
-from greenroom.admission.ledger.failures import Failures
-from greenroom.admission.ledger.provisional import Provisional
-from greenroom.admission.ledger.sessions import Sessions
-from greenroom.admission.queueing.line import Line
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.records import BEGAN, END, EXTENDED, FAILED, PLACE, SESSION, pack
 from greenroom.model.visit import Standing
 
 
-class Movable(Protocol):
-    """A ledger, as far as moving needs it."""
-
-    @property
-    def sessions(self) -> Sessions: ...
-
-    @property
-    def line(self) -> Line: ...
-
-    @property
-    def failures(self) -> Failures: ...
-
-    @property
-    def provisional(self) -> Provisional: ...
-
-    @property
-    def log(self) -> list[bytes]: ...
-
-    def see(self, ticket_id: bytes, now_ms: int) -> None:
-        """The ticket of this id came back."""
-
-
-def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
+def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
     """What moved: ACTIVE a session, WAITING a place, GONE nothing: the id is spent or unknown.
 
     `absent`: a waiting ticket of the old id is still good, so a place that is unknown here moves
@@ -71,7 +44,7 @@ def move(ledger: Movable, old: bytes, new: bytes, absent: bool, now_ms: int) -> 
     return Standing.WAITING
 
 
-def move_back(ledger: Movable, old: bytes, new: bytes) -> None:
+def move_back(ledger: Ledger, old: bytes, new: bytes) -> None:
     """Undoes the last move, which could not be written."""
     ledger.sessions.revive(old)
     if new in ledger.sessions.inside:

@@ -52,9 +52,9 @@ class Kind(NamedTuple):
 
     schema: ApiSchema
     right: Document
-    in_file: Callable[[Document], Document]
+    in_file: Callable[..., Document]
     create: Callable[[Document], ConfigChange]
-    in_whole: Callable[[Document], Document]
+    in_whole: Callable[..., Document]
     but: tuple[str, ...] = ()
     nested: Callable[[Document], Document] = dict
 
@@ -77,9 +77,9 @@ KINDS = {
     "room": Kind(
         rooms.ROOM,
         {"name": "other", "host": "other.example.com", "path": "/", **LIMITS},
-        lambda document: {"rooms": [document]},
+        lambda *all: {"rooms": [*all]},
         lambda document: rooms.create("z", document),
-        lambda document: in_zone(waiting_rooms=[document]),
+        lambda *all: in_zone(waiting_rooms=[*all]),
     ),
     "event": Kind(
         events.EVENT,
@@ -88,55 +88,55 @@ KINDS = {
             "event_start_time": "2030-01-01T10:00:00Z",
             "event_end_time": "2030-01-01T12:00:00Z",
         },
-        lambda document: in_shop(events=[document]),
+        lambda *all: in_shop(events=[*all]),
         lambda document: events.create("z", "r", document),
-        lambda document: in_zone(waiting_rooms=[SHOP | {"events": [document]}]),
+        lambda *all: in_zone(waiting_rooms=[SHOP | {"events": [*all]}]),
     ),
     "rule": Kind(
         rules.RULE,
         {"action": "bypass_waiting_room", "expression": "ssl"},
-        lambda document: in_shop(rules=[document]),
+        lambda *all: in_shop(rules=[*all]),
         lambda document: rules.append("z", "r", document),
-        lambda document: in_zone(waiting_rooms=[SHOP | {"rules": [document]}]),
+        lambda *all: in_zone(waiting_rooms=[SHOP | {"rules": [*all]}]),
         but=("action",),  # a file may leave it out
     ),
     "list": Kind(
         lists.LIST,
         {"name": "office", "kind": "ip"},
-        lambda document: {"lists": [document]},
+        lambda *all: {"lists": [*all]},
         lists.create,
-        lambda document: {"lists": [document]},
+        lambda *all: {"lists": [*all]},
     ),
     "health check": Kind(
         checks.HEALTH_CHECK,
         {"name": "up", "address": "www.example.com"},
-        lambda document: {"health_checks": [document]},
+        lambda *all: {"health_checks": [*all]},
         lambda document: checks.create("z", document),
-        lambda document: in_zone(health_checks=[document]),
+        lambda *all: in_zone(health_checks=[*all]),
     ),
     "status page": Kind(
         pages.PAGE,
         {"host": "status.example.com", "title": "x"},
-        lambda document: {"status_listen": "127.0.0.1:8090", "status_pages": [document]},
+        lambda *all: {"status_listen": "127.0.0.1:8090", "status_pages": [*all]},
         pages.create,
-        lambda document: {"status_pages": [document]},
+        lambda *all: {"status_pages": [*all]},
     ),
     "webhook": Kind(
         destinations.WEBHOOK,
         {"name": "w", "url": "https://example.com/x"},
-        lambda document: {"webhooks": [document]},
+        lambda *all: {"webhooks": [*all]},
         lambda document: destinations.save(
             None, document, NoNotifications(), Webhook(name="x", url="https://example.com")
         ),
-        lambda document: {"webhooks": [document]},
+        lambda *all: {"webhooks": [*all]},
         but=("id", "url", "secret", "channel"),  # files of their own; empty: recognised
     ),
     "policy": Kind(
         policies.POLICY,
         {"name": "p", "alert_type": "greenroom_queueing", "emails": ["a@example.com"]},
-        lambda document: {"alert_policies": [document]},
+        lambda *all: {"alert_policies": [*all]},
         policies.create,
-        lambda document: {"alert_policies": [document]},
+        lambda *all: {"alert_policies": [*all]},
         but=("id", "mechanisms"),
         nested=with_mechanisms,
     ),
@@ -196,3 +196,39 @@ def test_a_wrong_value_has_the_same_problems_in_the_same_words_wherever_it_was_w
         assert of_plan(whole, Configuration()) == found, (name, value)
         wrong += bool(found)
     assert wrong > 10
+
+
+ROOM, EVENT, FOLDED = KINDS["room"].right, KINDS["event"].right, {"case_insensitive_paths": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("room", ROOM, ROOM | {"name": "b"}),
+        ("room", ROOM, ROOM | {"host": "b.example.com"}),
+        ("room", ROOM | {"path": "/b"}, ROOM | {"name": "b", "path": "/B", **FOLDED}),
+        (
+            "room",
+            ROOM | {"path": "/a", **FOLDED},
+            ROOM | {"name": "b", "path": "/b", **FOLDED},
+        ),
+        ("event", EVENT, EVENT | {"name": "b"}),
+        (
+            "event",
+            EVENT,
+            EVENT | {key: f"2031{EVENT[key][4:]}" for key in EVENT if key.endswith("_time")},
+        ),
+        ("list", KINDS["list"].right, KINDS["list"].right),
+        ("status page", KINDS["status page"].right, KINDS["status page"].right),
+    ],
+)
+def test_two_things_that_clash_are_refused_in_the_same_words_wherever_they_were_written(
+    name: str, first: Document, second: Document
+) -> None:
+    kind = KINDS[name]
+    written = [for_api(kind, document) for document in (first, second)]
+    found = of_file(kind.in_file(first, second))
+    assert len(found) == 1
+    changes = kind.create(written[0])(KNOWN, moment()).changes
+    assert of_plan(kind.create(written[1]), applied(KNOWN, changes, 1)[0]) == found
+    assert of_plan(make_true(kind.in_whole(*written), no_problems), Configuration()) == found

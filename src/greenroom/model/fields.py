@@ -219,7 +219,8 @@ def _starts(problems: Iterable[Problem]) -> set[str]:
 
 def taken(pointer: str, what: str, value: object) -> Problem:
     """Something else has what only one may have."""
-    return Problem(pointer, f"there is a {what} {value} already")
+    article = "an" if what[0] in "aeio" else "a"
+    return Problem(pointer, f"there is {article} {what} {value} already")
 
 
 class Unique:

@@ -319,7 +319,7 @@ class StartGreenroom:
         return self.serve("--config", str(path), *options, ready=ready)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def visitor_class() -> type[Visitor]:
     """A browser with a cookie jar, for any address."""
     return Visitor

@@ -1,5 +1,5 @@
 """Two data centers that really run: a visitor who is inside goes from one to the other, links are
-cut, and one data center is stopped.
+cut, one data center is stopped, and both show the figures of the whole room.
 
 Every story has a world of its own, and all are played at once: they wait most of the time, the
 longest one for more than a minute.
@@ -8,9 +8,12 @@ longest one for more than a minute.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
+import whole_room
 from many_data_centers import World
 from two_data_centers import SESSION_S, Visitor, play
 
@@ -96,27 +99,38 @@ EDGES: dict[Story, int] = {stopped_in_order: 2, followed: 1, cut_off: 1}
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Story], None]]:
+def ended(
+    tmp_path_factory: pytest.TempPathFactory, visitor_class: type[Any]
+) -> Iterator[Callable[[object], None]]:
     """Waits for the end of a story, and raises what it raised."""
-    with ThreadPoolExecutor(len(EDGES)) as pool:
-        running = {
+    with ThreadPoolExecutor(len(EDGES) + 1) as pool:
+        running: dict[object, Future[None]] = {
             story: pool.submit(play, tmp_path_factory.mktemp(story.__name__), story, edges=edges)  # type: ignore[attr-defined]
             for story, edges in EDGES.items()
         }
+        whole = partial(whole_room.whole_room, visitor_class=visitor_class)
+        folder = tmp_path_factory.mktemp("whole_room")
+        running[whole_room] = pool.submit(play, folder, whole, edges=1, room=whole_room.ROOM)
         yield lambda story: running[story].result()
 
 
-def test_a_session_follows_its_visitor_and_is_counted_once(ended: Callable[[Story], None]) -> None:
+def test_a_session_follows_its_visitor_and_is_counted_once(ended: Callable[[object], None]) -> None:
     ended(followed)
 
 
 def test_inside_stays_inside_when_the_other_data_center_is_out_of_reach(
-    ended: Callable[[Story], None],
+    ended: Callable[[object], None],
 ) -> None:
     ended(cut_off)
 
 
 def test_the_last_process_of_a_data_center_frees_its_units_before_the_fence(
-    ended: Callable[[Story], None],
+    ended: Callable[[object], None],
 ) -> None:
     ended(stopped_in_order)
+
+
+def test_figures_and_places_are_those_of_the_whole_room_and_analytics_agree(
+    ended: Callable[[object], None],
+) -> None:
+    ended(whole_room)

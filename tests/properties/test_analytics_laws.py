@@ -40,7 +40,7 @@ from greenroom.analytics.question import (
     pieces,
     span_of,
 )
-from greenroom.analytics.rollup import PERCENTS, Part, merge, minute_row
+from greenroom.analytics.rollup import PERCENTS, SLOTS, Part, merge, minute_row, together
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, Retention
 
@@ -129,6 +129,24 @@ def test_the_peak_of_a_room_is_a_sum_at_one_moment_and_never_of_two() -> None:
     row = minute_row(merge([Rollup(tracks={"one": early}), Rollup(tracks={"two": late})]))
     assert row["active_max"] == 100
     assert row["active_min"] == 20
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 99), st.sets(st.integers(0, SLOTS - 1), min_size=1)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_sample_that_one_data_center_misses_changes_no_figure(
+    centers: list[tuple[int, set[int]]],
+) -> None:
+    tracks = [
+        tuple(count if slot in sampled else -1 for slot in range(SLOTS))
+        for count, sampled in centers
+    ]
+    anywhere = set[int]().union(*(sampled for _, sampled in centers))
+    assert together(tracks) == [sum(count for count, _ in centers)] * len(anywhere)
 
 
 def test_every_metric_names_columns_that_exist() -> None:

@@ -165,7 +165,7 @@ class World:
 
     def __init__(self, folder: Path, *, data_centers: int, edges: int, room: str) -> None:
         """`room` is the body of one [[rooms]] table."""
-        self._folder, self._room = folder, room
+        self.folder, self._room = folder, room
         self.names = [f"dc{number}" for number in range(data_centers)]
         self._edges_each = edges
         self.origin = Origin()
@@ -179,7 +179,7 @@ class World:
         self._server = await self.origin.start()
         durable = ("--appendonly", "yes", "--appendfsync", "everysec")
         self.redis = {
-            name: RedisServer(self._folder / f"redis-{name}", *durable)
+            name: RedisServer(self.folder / f"redis-{name}", *durable)
             for name in ("global", *self.names)
         }
         for name in self.names:
@@ -194,7 +194,7 @@ class World:
 
     def _edge(self, name: str, number: int) -> Edge:
         listed = ", ".join(f'"{one}"' for one in self.names)
-        config = self._folder / f"{name}.toml"
+        config = self.folder / f"{name}.toml"
         config.write_text(
             f'origin = "http://127.0.0.1:{self.origin.port}"\ndatacenters = [{listed}]\n[[rooms]]\n{self._room}'
         )
@@ -206,10 +206,10 @@ class World:
             "datacenter": name,
             "listen": f"127.0.0.1:{port}",
             "control": f"127.0.0.1:{control}",
-            "data": str(self._folder / f"data-{name}-{number}"),
+            "data": str(self.folder / f"data-{name}-{number}"),
         }
         arguments = [part for key, value in options.items() for part in (f"--{key}", value)]
-        return Edge(name, arguments, port, control, self._folder / f"edge-{name}-{number}.log")
+        return Edge(name, arguments, port, control, self.folder / f"edge-{name}-{number}.log")
 
     def of(self, name: str) -> list[Edge]:
         """The edges of one data center."""

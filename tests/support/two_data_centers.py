@@ -46,11 +46,13 @@ class Visitor:
         return time.monotonic()
 
 
-def play(folder: Path, story: Callable[[World], Awaitable[None]], *, edges: int) -> None:
+def play(
+    folder: Path, story: Callable[[World], Awaitable[None]], *, edges: int, room: str = ROOM
+) -> None:
     """With so many processes in each of the two."""
 
     async def run() -> None:
-        world = World(folder, data_centers=2, edges=edges, room=ROOM)
+        world = World(folder, data_centers=2, edges=edges, room=room)
         try:
             await world.start()
             await story(world)

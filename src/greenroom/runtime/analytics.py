@@ -247,19 +247,29 @@ class SharedAnalytics(NoAnalytics):
         )
 
     async def run(self, rooms: Rooms) -> None:
-        while True:
-            now_ms = self._now_ms()
-            await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
-            now_ms = self._now_ms()
-            self._recorder.close(now_ms)
-            sample(self._recorder, rooms.looks(now_ms), now_ms)
-            try:
-                await send(self._recorder, self._stream)
-                await self._collector.step()
-            except StorageFailed as error:
-                self._failed(str(error))
-            else:
-                self._failed("")
+        sending = asyncio.create_task(self._send())
+        try:
+            while True:
+                now_ms = self._now_ms()
+                await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
+                now_ms = self._now_ms()
+                self._recorder.close(now_ms)
+                sample(self._recorder, rooms.looks(now_ms), now_ms)
+                if sending.done():  # a slow store delays no sample
+                    sending.result()
+                    sending = asyncio.create_task(self._send())
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    async def _send(self) -> None:
+        try:
+            await send(self._recorder, self._stream)
+            await self._collector.step()
+        except StorageFailed as error:
+            self._failed(str(error))
+        else:
+            self._failed("")
 
     async def close(self, rooms: Rooms) -> None:
         now_ms = self._now_ms()

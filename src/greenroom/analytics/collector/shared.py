@@ -48,7 +48,7 @@ async def send(recorder: Recorder, stream: "RedisAnalyticsStream", last: bool = 
         try:
             for message in _messages(recorder.source, minute, last and place == len(minutes) - 1):
                 await stream.add(recorder.data_center, message)
-        except StorageFailed:
+        except (StorageFailed, asyncio.CancelledError):
             # what was sent of this one is sent again, and known
             recorder.give_back(minutes[place:])
             raise

@@ -1,11 +1,13 @@
-"""Two data centers with a Redis each: every figure of a room is that of both, places are those of
-the whole line, and one that is cut off is shown as it was last heard.
+"""A story of two data centers: every figure of a room is that of both, places are those of the
+whole line, one that is cut off is shown as it was last heard, and analytics agree with what was
+shown live.
 """
 
 import asyncio
+import calendar
 import json
+import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from api_rig import Api, create_token
@@ -24,6 +26,17 @@ pace_admissions = false
 COMERS = 11
 """In each of two data centers, for ten places."""
 FIGURES = ("active_users", "waiting_users", "admitted_last_minute")
+LEAVERS = 3
+SYNC_S = 2.0
+"""Of two data centers on a busy machine: twice a second, and what a process remembers for a second."""
+WRITTEN_S = 30.0
+"""From the end of a minute to its answer: two steps of five seconds, on a busy machine."""
+QUERY = """query($zone: string!, $from: Time!) { viewer { zones(filter: {zoneTag: $zone}) {
+  minutes: waitingRoomAnalyticsAdaptiveGroups(limit: 100, filter: {datetime_geq: $from},
+      orderBy: [datetimeMinute_ASC]) {
+    dimensions { datetimeMinute }
+    max { totalActiveUsers totalQueuedUsers } min { totalActiveUsers totalQueuedUsers }
+    sum { newUsersPerMinute usersLeft } } } } }"""
 
 
 def url_of(edge: Edge) -> str:
@@ -35,6 +48,9 @@ class Story:
         self.world, self.visitor_class = world, visitor_class
         self.waiting: list[Any] = []
         self.told: dict[int, dict[str, Any]] = {}
+        self.inside: list[Any] = []
+        self.pause_s = 0.7
+        self.shown: list[tuple[float, dict[str, Any]]] = []  # Unix seconds, and the room as shown
 
     async def until(self, happened: Callable[[], object], what: str, seconds: float = 20) -> None:
         await self.world.until(happened, what, seconds)
@@ -50,6 +66,7 @@ class Story:
         if answer.headers.get("X-From-Origin"):
             if (number, visitor) in self.waiting:
                 self.waiting.remove((number, visitor))
+                self.inside.append(visitor)
             self.told.pop(number, None)
             return
         told = json.loads(answer.body)["greenroom"]
@@ -62,7 +79,17 @@ class Story:
         """Everybody, until cancelled; who is too early is told the place and tries nothing."""
         while True:
             await asyncio.gather(*[asyncio.to_thread(self.asks, *one) for one in self.waiting])
-            await asyncio.sleep(0.7)  # people who reload again and again
+            await asyncio.sleep(self.pause_s)
+
+    async def watch(self) -> None:
+        """Until cancelled."""
+        while True:
+            rooms = await asyncio.to_thread(self.rooms)
+            self.shown += [(time.time(), room) for room in rooms]
+            await asyncio.sleep(1)  # as a live page that is open in both
+
+    def shown_in(self, begin_s: float, end_s: float) -> list[dict[str, Any]]:
+        return [room for at_s, room in self.shown if begin_s <= at_s <= end_s]
 
     def places(self) -> list[int]:
         return sorted(told["position"] for told in list(self.told.values()))
@@ -82,29 +109,37 @@ class Story:
         return str(self.visitor_class(("127.0.0.1", edge.control), "127.0.0.1").get(path).text)
 
 
-def apis(world: World, folder: Path) -> list[Api]:
+def apis(world: World) -> list[Api]:
+    scopes = ("--scope", "read", "--scope", "analytics")
     return [
         Api(
             ("127.0.0.1", edge.control),
-            create_token(folder / f"data-{edge.data_center}-0", "rig", "--scope", "read"),
+            create_token(world.folder / f"data-{edge.data_center}-0", "rig", *scopes),
         )
         for edge in world.edges
     ]
 
 
-async def both_tell_the_whole_room(world: World, folder: Path, visitor_class: type[Any]) -> None:
+async def whole_room(world: World, visitor_class: type[Any]) -> None:
     story = Story(world, visitor_class)
+    came_s = time.time()
     for number in range(2 * COMERS):
         await asyncio.to_thread(story.comes, world.edges[number % 2], number)
     coming_back = asyncio.create_task(story.come_back())
+    watching = asyncio.create_task(story.watch())
     try:
-        await look_around(story, folder, 2 * COMERS - 10)
+        asked = await asyncio.to_thread(apis, world)
+        await look_around(story, asked, 2 * COMERS - 10)
+        await one_is_cut_off_and_back(story, 2 * COMERS - 10)
+        await analytics_agree(story, asked, came_s)
         assert not coming_back.done(), "nobody was told a place further back"
+        assert not watching.done()
     finally:
         coming_back.cancel()
+        watching.cancel()
 
 
-async def look_around(story: Story, folder: Path, left: int) -> None:
+async def look_around(story: Story, asked: list[Api], left: int) -> None:
     def in_line() -> bool:
         counts = {told["peopleWaiting"] for told in list(story.told.values())}
         return story.places() == list(range(1, left + 1)) and counts == {left}
@@ -127,13 +162,12 @@ async def look_around(story: Story, folder: Path, left: int) -> None:
         lambda: (story.metric("active_users"), story.metric("waiting_users")) == (10, left),
         "metrics that add up",
     )
-    for api in await asyncio.to_thread(apis, story.world, folder):
+    for api in asked:
         zone = api.ask("GET", "/zones").result[0]["id"]
         status = api.ask("GET", f"/zones/{zone}/waiting_rooms/shop/status").result
         assert (status["status"], status["estimated_queued_users"]) == ("queueing", left)
         assert status["estimated_total_active_users"] == 10
         assert [one["silent"] for one in status["data_centers"]] == [False, False]
-    await one_is_cut_off_and_back(story, left)
 
 
 async def one_is_cut_off_and_back(story: Story, left: int) -> None:
@@ -166,15 +200,58 @@ async def one_is_cut_off_and_back(story: Story, left: int) -> None:
     )
 
 
-def test_two_data_centers_tell_the_figures_and_places_of_the_whole_room(
-    tmp_path: Path, visitor_class: type[Any]
-) -> None:
-    async def run() -> None:
-        world = World(tmp_path, data_centers=2, edges=1, room=ROOM)
-        try:
-            await world.start()
-            await both_tell_the_whole_room(world, tmp_path, visitor_class)
-        finally:
-            await world.close()
+async def analytics_agree(story: Story, asked: list[Api], came_s: float) -> None:
+    """Some leave and others enter; then every minute that is over is compared with what was shown
+    in it.
+    """
+    story.pause_s = 3  # those who wait have nothing more to show
+    for number in range(LEAVERS):
+        visitor = story.inside[number]
+        leave = {"X-Visitor": "0", "Sec-Fetch-Site": "same-origin"}
+        await asyncio.to_thread(visitor.get, "/?greenroom=leave", "POST", leave)
+    left = 2 * COMERS - 10 - LEAVERS
 
-    asyncio.run(run())
+    def replaced() -> bool:
+        return all([room[one] for one in FIGURES[:2]] == [10, left] for room in story.rooms())
+
+    await story.until(replaced, "others are let in for those who left", 90)
+    last = int(time.time() + SYNC_S) // 60
+    found: dict[int, Any] = {}
+
+    def written() -> bool:
+        time.sleep(1)  # questions are counted
+        if time.time() < last * 60 + 60:
+            return False
+        found.update(minutes_of(asked, came_s))
+        return last in found
+
+    await story.until(written, "the minute in analytics", 60 + WRITTEN_S)
+    assert sum(one["sum"]["newUsersPerMinute"] for one in found.values()) == 10 + LEAVERS
+    assert sum(one["sum"]["usersLeft"] for one in found.values()) == LEAVERS
+    assert len(found) >= 2, "the minute in which they came, and others"
+    for minute, analytics in found.items():
+        shown = story.shown_in(minute * 60 - SYNC_S, minute * 60 + 60 + SYNC_S)
+        for figure, metric in zip(FIGURES, ("totalActiveUsers", "totalQueuedUsers"), strict=False):
+            live = [room[figure] for room in shown]
+            least, most = (analytics[one][metric] for one in ("min", "max"))
+            assert min(live) <= least <= most <= max(live), (minute, metric, analytics, live)
+
+
+def minutes_of(asked: list[Api], since_s: float) -> dict[int, Any]:
+    """By minute since 1970, from the process that collects."""
+    begin = time.strftime("%Y-%m-%dT%H:%M:00Z", time.gmtime(since_s))
+    for api in asked:
+        zone = api.ask("GET", "/zones").result[0]["id"]
+        question = {"query": QUERY, "variables": {"zone": zone, "from": begin}}
+        answer = api.ask("POST", "/graphql", question).body
+        if answer["errors"]:
+            assert "another process" in answer["errors"][0]["message"], answer
+        else:
+            return {
+                calendar.timegm(
+                    time.strptime(row["dimensions"]["datetimeMinute"], "%Y-%m-%dT%H:%M:%SZ")
+                )
+                // 60: row
+                for row in answer["data"]["viewer"]["zones"][0]["minutes"]
+            }
+    return {}

@@ -2,11 +2,16 @@
 not.
 """
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from api_in_process import ApiInProcess, api_in
+from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.resources import Resource
 
 from greenroom.model.zone import ACCOUNT_ID
 
@@ -94,6 +99,59 @@ def test_the_route_tester_says_everything_wrong_with_a_question(api: ApiInProces
         ).status_code
         == 403
     )
+
+
+TEXT = (
+    'http_request_duration_seconds_bucket{instance="a",le="0.5"} 7\n'
+    'http_request_duration_seconds_bucket{instance="a",le="+Inf"} 9\n'
+)
+
+
+def test_figures_of_an_origin_are_pushed(api: ApiInProcess) -> None:
+    zone_id = zone(api)
+    made = api.make(
+        f"/zones/{zone_id}/waiting_rooms",
+        {"name": "a", "host": "example.com", **LIMITS, "greenroom": {"capacity_metrics": "push"}},
+    )
+    path = f"/zones/{zone_id}/waiting_rooms/{made['id']}/capacity/figures"
+
+    def push(body: bytes, kind: str = "text/plain", token: str | None = None, **more: str) -> str:
+        answer = api.send("POST", path, body, {"Content-Type": kind, **more}, token=token)
+        if answer.status_code == 200:
+            return ""
+        return f"{answer.status_code} {answer.json()['errors'][0]['message']}"
+
+    assert push(TEXT.encode()) == ""
+    (found,) = api.watched.figures["a"].items()
+    assert (found[0], found[1].documents.total) == ("a", 9)
+    assert push(gzip.compress(TEXT.encode()), **{"Content-Encoding": "gzip"}) == ""
+    protobuf = exported_by_the_sdk()
+    assert push(protobuf, "application/x-protobuf") == ""
+    assert api.watched.figures["a"]["pod-1"].documents.total == 2
+    assert push(b"x", "text/html").startswith("400 Content-Type: must be one of application/json,")
+    assert push(b"{", "application/json").startswith("400 the body is no OTLP metrics request")
+    assert push(b"\xff", "application/x-protobuf").startswith("400 the body is no OTLP metrics")
+    assert push(TEXT.encode(), **{"Content-Encoding": "br"}).startswith("400 Content-Encoding: ")
+    bomb = gzip.compress(b"#" * (2 << 20))
+    assert "larger than 1048576" in push(bomb, **{"Content-Encoding": "gzip"})
+    assert push(b"#" * (2 << 20)).startswith("413 ")
+    assert push(TEXT.encode(), token=api.make_token("reads", "read")).startswith("403 ")
+    other = api.make_token("elsewhere", "edit", zones=("z",))
+    assert push(TEXT.encode(), token=other).startswith("403 ")
+    assert push(TEXT.encode(), token="").startswith("401 ")
+
+
+def exported_by_the_sdk() -> bytes:
+    """What an application with OpenTelemetry sends."""
+    reader = InMemoryMetricReader()
+    about = Resource.create({"service.instance.id": "pod-1"})
+    meter = MeterProvider([reader], resource=about).get_meter("shop")
+    histogram = meter.create_histogram("http.server.request.duration", "s")
+    for seconds, status in ((0.2, 200), (3.0, 404), (0.1, 503)):
+        histogram.record(seconds, {"http.response.status_code": status})
+    data = reader.get_metrics_data()
+    assert data is not None
+    return encode_metrics(data).SerializeToString()
 
 
 def test_an_autoscaler_reads_the_capacity_and_somebody_takes_it_over(api: ApiInProcess) -> None:

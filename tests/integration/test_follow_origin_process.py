@@ -4,6 +4,7 @@ seconds, and an operator takes the limit over.
 
 import asyncio
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from greenroom.capacity import Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport
 from greenroom.capacity.room_capacity import CapacityState, Proposal
+from greenroom.capacity.sources import NO_SOURCE
 from greenroom.cli.commands import app
 from greenroom.ledgers.redis.capacity import RedisCapacity
 from greenroom.ledgers.redis.link import Link
@@ -182,3 +184,59 @@ def test_processes_apply_one_target_which_does_not_grow_when_the_one_that_leads_
 
     greenroom.eventually(unmeasured, "the other process runs the law")
     assert leads(other)
+
+
+def test_a_process_that_only_decides_follows_what_is_pushed_and_holds_when_that_ends(
+    greenroom,
+) -> None:
+    text = CONFIG.replace('origin = "{origin}"', 'trusted_proxies = ["127.0.0.1"]')
+    file = greenroom.folder / "decides.toml"
+    file.write_text(text.format(data=greenroom.data))
+    places = ("--config", str(file), "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+    refused = greenroom.run("decide", *places)
+    assert refused.end() == 1
+    assert NO_SOURCE in refused.output
+    file.write_text(text.format(data=greenroom.data) + 'capacity_metrics = "push"\n')
+    running = greenroom.run("decide", *places).wait_until_ready()
+    made = CliRunner().invoke(
+        app, ["token", "create", "exporter", "--scope", "edit", "--data", str(greenroom.data)]
+    )
+    headers = {
+        "Authorization": f"Bearer {max(made.stdout.split(), key=len)}",
+        "Content-Type": "text/plain",
+    }
+    control = running.control_visitor()
+
+    def one(path: str) -> str:
+        (found,) = json.loads(control.get(path, headers=headers).body)["result"]
+        return f"{path}/{found['id']}"
+
+    path = one(one("/client/v4/zones") + "/waiting_rooms") + "/capacity"
+    name, counts = "http_request_duration_seconds_bucket", [0, 0]
+
+    def capacity() -> dict:
+        return running.room("shop")["capacity"] or {}
+
+    def push(fast: int, slow: int) -> None:
+        counts[0] += fast
+        counts[1] += fast + slow
+        lines = [f'{name}{{le="{le}"}} {n}' for le, n in zip(("0.1", "+Inf"), counts, strict=True)]
+        answer = control.get(f"{path}/figures", "POST", headers, "\n".join(lines).encode())
+        assert answer.status == 200, answer.text
+
+    def follows() -> bool:
+        push(100, 0)
+        return "documents" in capacity().get("reason", "")
+
+    def stopped() -> bool:
+        push(0, 100)
+        return capacity().get("stopped", False)
+
+    greenroom.eventually(follows, "what is pushed counts")
+    greenroom.eventually(stopped, "admissions stop")
+    before = capacity()
+    greenroom.eventually(
+        lambda: capacity()["reason"].startswith("no measurements"), "the exporter is silent"
+    )
+    assert capacity()["sessions"] <= before["sessions"]
+    assert capacity()["stopped"]

@@ -2,6 +2,7 @@
 panel shows something.
 """
 
+import asyncio
 import json
 import re
 import subprocess
@@ -13,8 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
+from admission_world import small_room
 from ports import free_port
 from redis_world import RedisServer
+
+from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.runtime.capacity_sources import PrometheusFigures
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RULES, DASHBOARDS = EXAMPLES / "prometheus", EXAMPLES / "grafana"
@@ -211,3 +216,14 @@ def test_every_panel_has_data_while_a_room_with_a_line_is_scraped(
                     del missing[panel]
             time.sleep(1)  # Prometheus scrapes once a second
     assert not missing, running.output
+    selector = 'greenroom_room_document_seconds_bucket{room="main"}'
+    asks = small_room(capacity_metrics=f"{base}/api/v1/query?query={selector}")
+    guard = Guard(OutboundPolicy(ports=(), allowed=("127.0.0.0/8",)))
+    figures = PrometheusFigures(guard, lambda: int(time.time() * 1000))
+    asyncio.run(figures.ask([asks]))
+    assert figures.reasons == {}
+    (report,) = figures.reports().values()
+    assert report.rooms[asks.id].documents.total > 0, "a histogram of a program, through Prometheus"
+    wrong = small_room(capacity_metrics=f"{base}/api/v1/query?query=rate(")
+    asyncio.run(figures.ask([wrong]))
+    assert "Prometheus refused the query: " in figures.reasons[wrong.id]

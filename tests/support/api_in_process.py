@@ -78,11 +78,15 @@ class Watched:
     clock: StandingClock
     rooms: tuple[RoomState, ...] = ()
     sync: SyncState = SYNC
+    figures: dict[str, Any] = field(default_factory=dict)
 
     async def give_up(self, data_center: str) -> None:
         """Takes the word."""
 
     def count_instances(self, room_id: str, instances: int) -> None: ...
+
+    async def push_figures(self, room: Any, found: Any) -> None:
+        self.figures[room.name] = found
 
     def state(self) -> Any:
         return SimpleNamespace(rooms=self.rooms, now_ms=self.clock.at_ms, sync=self.sync)
@@ -153,11 +157,23 @@ class ApiInProcess:
 
     def ask(self, method: str, path: str, document: Any = None, *, token: str | None = None) -> Any:
         """The response; an empty `token` sends none."""
+        content = None if document is None else json.dumps(document).encode()
+        return self.send(method, path, content, {}, token=token)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: dict[str, str],
+        *,
+        token: str | None = None,
+    ) -> Any:
+        """As `ask`, with a body that need not be JSON."""
         sent = self.token if token is None else token
-        headers = {"Authorization": f"Bearer {sent}"} if sent else {}
-        content = None if document is None else json.dumps(document)
+        signed = {"Authorization": f"Bearer {sent}"} if sent else {}
         return self._runner.run(
-            self._client.request(method, path, content=content, headers=headers)
+            self._client.request(method, path, content=content, headers={**signed, **headers})
         )
 
     def make(self, path: str, document: Any) -> Any:

@@ -65,6 +65,8 @@ class ShownState:
 
     def count_instances(self, room_id: str, instances: int) -> None: ...
 
+    async def push_figures(self, room: Any, found: Any) -> None: ...
+
     def state(self) -> ProcessState:
         return ProcessState(
             "1.2.3",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -64,6 +65,8 @@ class Picture:
         self.shown = state
 
     def count_instances(self, room_id: str, instances: int) -> None: ...
+
+    async def push_figures(self, room: Any, found: Any) -> None: ...
 
     def state(self) -> ProcessState:
         return self.shown

@@ -15,8 +15,6 @@ from visitors import Browser, Site
 from greenroom.admission.schedule import Effective
 from greenroom.capacity import WINDOW_MS, CapacityLaw, Histogram, Window
 from greenroom.capacity.measurement import (
-    FORGOTTEN_MS,
-    SILENT_MS,
     Measurement,
     ProcessReport,
     WindowMeter,
@@ -27,6 +25,7 @@ from greenroom.capacity.room_capacity import (
     CapacityState,
     RoomCapacity,
 )
+from greenroom.capacity.sources import ANSWERS, FORGOTTEN_MS
 from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
@@ -46,8 +45,7 @@ def report(at_ms: int, fast: int, failed: int = 0, **more: object) -> ProcessRep
 
 
 def windows(meter: WindowMeter, at_ms: int, **reports: ProcessReport) -> Window | None:
-    found = meter.windows(reports, at_ms)
-    return None if found is None else found["r"]
+    return meter.windows(reports, at_ms).get("r")
 
 
 def test_windows_are_what_all_processes_measured_since_the_last_one() -> None:
@@ -67,10 +65,12 @@ def test_a_silent_process_leaves_no_window_until_it_stops_or_is_forgotten() -> N
     meter = WindowMeter()
     silent = report(0, 5)
     assert windows(meter, 1_000, a=report(1_000, 1), b=silent) is not None
-    assert windows(meter, SILENT_MS, a=report(SILENT_MS, 1), b=silent) is None
-    assert windows(meter, SILENT_MS, a=report(SILENT_MS, 1)) is not None, "it has withdrawn"
+    assert windows(meter, ANSWERS.silent_ms, a=report(ANSWERS.silent_ms, 1), b=silent) is None
+    assert windows(meter, ANSWERS.silent_ms, a=report(ANSWERS.silent_ms, 1)) is not None, (
+        "it has withdrawn"
+    )
     assert windows(meter, FORGOTTEN_MS, a=report(FORGOTTEN_MS, 1), b=silent) is not None
-    assert meter.windows({}, FORGOTTEN_MS) is None
+    assert meter.windows({}, FORGOTTEN_MS) == {}
 
 
 # -- proposed and noted ------------------------------------------------------------------------------

@@ -3,15 +3,12 @@ comes late moves documents into the next window and loses none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.capacity.window import WINDOW_MS, Window
-
-SILENT_MS = 2 * WINDOW_MS
-"""A process that has not reported for this long is silent."""
-FORGOTTEN_MS = 60_000
-"""A silent process is counted as gone after this long."""
+from greenroom.capacity.sources import ANSWERS, FORGOTTEN_MS, Source
+from greenroom.capacity.window import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +29,13 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
-    """All rooms of one process."""
+    """All rooms of one process, or what another source says of some."""
 
     at_ms: int
     rooms: Mapping[str, Measurement]
     overloaded: bool = False
-    measures: bool = True
-    """Whether it forwards requests, so that it sees the answers."""
+    source: str = ANSWERS.name
+    """Empty: a process that sees no answers, and has sessions only."""
 
 
 class WindowMeter:
@@ -48,41 +45,71 @@ class WindowMeter:
         self._before: dict[str, ProcessReport] = {}
 
     def windows(
-        self, reports: Mapping[str, ProcessReport], now_ms: int
-    ) -> Mapping[str, Window] | None:
-        """Since the last call. None: some process is silent, so what is seen is not all there is.
-        A process whose report was withdrawn has stopped, and is not silent.
+        self,
+        reports: Mapping[str, ProcessReport],
+        now_ms: int,
+        sources: Mapping[str, Source | None] = MappingProxyType({}),
+    ) -> Mapping[str, Window | None]:
+        """Since the last call. None: some process is silent, or the room's source is, so what is seen
+        is not all there is. A process whose report was withdrawn has stopped, and is not silent.
+
+        `sources`: of rooms for which it is not ANSWERS.
         """
         living = {
             name: report for name, report in reports.items() if now_ms - report.at_ms < FORGOTTEN_MS
         }
         before, self._before = self._before, living
-        if not living or any(now_ms - one.at_ms >= SILENT_MS for one in living.values()):
-            return None
-        found: dict[str, Window] = {}
+        found: dict[str, Window | None] = {}
+        measured: set[str] = set()
         for name, report in living.items():
+            age_ms = now_ms - report.at_ms
             for room_id, new in report.rooms.items():
+                source = sources.get(room_id, ANSWERS)
+                own = source is not None and source.name == report.source
+                process = report.source in _PROCESSES
+                if not own and not process:
+                    continue
+                if own:
+                    measured.add(room_id)
+                silent_ms = source.silent_ms if own and source else ANSWERS.silent_ms
+                if age_ms >= silent_ms:
+                    found[room_id] = None
+                    continue
                 old = before[name].rooms.get(room_id) if name in before else None
-                window = _window(report, new, old or new)
-                found[room_id] = _together(found[room_id], window) if room_id in found else window
-        return found
+                window = _window(report, new, old or new, own=own)
+                together = found.get(room_id, _NOTHING)
+                found[room_id] = together and _together(together, window)
+        return {
+            room_id: window if room_id in measured else None for room_id, window in found.items()
+        }
 
 
-def _window(report: ProcessReport, new: Measurement, old: Measurement) -> Window:
-    """A process that was restarted under the same name counts from 0 again."""
-    counts = tuple(
-        max(0, now - before)
-        for now, before in zip(new.documents.counts, old.documents.counts, strict=True)
-    )
-    return Window(
-        documents=Histogram(counts, max(0.0, new.documents.sum_ms - old.documents.sum_ms)),
-        pending=new.pending,
-        failed=max(0, new.failed - old.failed),
+_PROCESSES = frozenset((ANSWERS.name, ""))
+_NOTHING = Window()
+
+
+def _window(report: ProcessReport, new: Measurement, old: Measurement, *, own: bool) -> Window:
+    """A process that was restarted under the same name counts from 0 again. Not `own`: another
+    source has the documents.
+    """
+    sessions = Window(
         active=new.active,
         admitted=max(0, new.admitted - old.admitted),
         waiting=new.waiting,
         overloaded=report.overloaded,
         scaling=new.scaling,
+    )
+    if not own:
+        return sessions
+    counts = tuple(
+        max(0, now - before)
+        for now, before in zip(new.documents.counts, old.documents.counts, strict=True)
+    )
+    return replace(
+        sessions,
+        documents=Histogram(counts, max(0.0, new.documents.sum_ms - old.documents.sum_ms)),
+        pending=new.pending,
+        failed=max(0, new.failed - old.failed),
     )
 
 

@@ -28,6 +28,7 @@ from greenroom.config.addresses import (
     trusted_header_problems,
 )
 from greenroom.config.alert_entries import mail_notes, read_alerting, read_sending
+from greenroom.config.capacity_entries import capacity_problems
 from greenroom.config.collector import collector_problems
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
@@ -280,6 +281,10 @@ class _Reading:
         read = read_rooms(self._raw.get("rooms", []), self._folder, self._text_line, memberships)
         self.problems += read.problems
         checks = read_health_checks(self._raw.get("health_checks", []), self.problems)
+        answers = not ("decide" in self._raw and not self._raw.keys() & {"origin", "origins"})
+        for room, name, reason in capacity_problems(read.rooms, checks, answers):
+            place = f"rooms[{read.rooms.index(room)}].{name}"
+            self.problems.append(Problem(place, reason))
         pass_keys, pass_files = read_pass_keys(
             sections["native_pass"], self._folder, read.rooms, self.problems
         )

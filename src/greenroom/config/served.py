@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from greenroom.config.addresses import zone_origin_problems
+from greenroom.config.capacity_entries import capacity_problems, sees_answers
 from greenroom.config.config import Config
 from greenroom.config.documents import file_id
 from greenroom.configuration.layers import UnitFault, layered
@@ -65,7 +66,17 @@ def served(file: Config, stored: Configuration) -> Config:
                 key: entry for key, entry in entries.items() if entry.parent not in held
             }
     documents = known.with_indexes(known.revision, indexes)
-    return replace(file, documents=documents, faults=tuple(faults))
+    found = replace(file, documents=documents)
+    own = {entry.id: entry for entry in rooms.values() if not entry.read_only}
+    faults += [
+        UnitFault(f"room {room.name}", f"{name}: {reason}", own[room.id].parent)
+        for room, name, reason in capacity_problems(
+            (entry.record for entry in own.values()),
+            documents.health_checks.records(),
+            sees_answers(found),
+        )
+    ]
+    return replace(found, faults=tuple(faults))
 
 
 def new_faults(

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import structs
 
 from greenroom.admission.schedule import Effective
+from greenroom.capacity.exported import Exported
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.room_view import Figures
@@ -197,6 +198,9 @@ class Observed(Protocol):
 
     def count_instances(self, room_id: str, instances: int) -> None:
         """How many instances of the room's origin run now."""
+
+    async def push_figures(self, room: Room, found: Mapping[str, Exported]) -> None:
+        """About the room's origin, by instance. Raises FiguresRefused or StorageFailed."""
 
 
 class DataCenterView(Protocol):

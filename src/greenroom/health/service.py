@@ -165,6 +165,8 @@ class HealthService:
         self.previews = PreviewChecks(probe, now_ms)
         self._sessions = AgentSessions()
         self._told: dict[str, tuple[int, str, list[HealthCheck]]] = {}
+        self.probed: Callable[[str, ProbeResult], None] = lambda _check_id, _result: None
+        """Notified of every probe while this process leads."""
 
     # -- for the rest of the process ---------------------------------------------------------------
 
@@ -222,7 +224,10 @@ class HealthService:
         if not self._monitor.hear(name, report.region, REPORT_EVERY_MS):
             raise AgentRefused(f"there are {AGENTS_MAX} agents already")
         if not again:
-            self._monitor.take(name, [_dated(found, now_ms) for found in report.reports])
+            reports = [_dated(found, now_ms) for found in report.reports]
+            self._monitor.take(name, reports)
+            for found in reports:
+                self.probed(found.check_id, found.result)
         return self._orders(name, report.checks)
 
     def _orders(self, name: str, known: str) -> AgentOrders:
@@ -311,6 +316,7 @@ class HealthService:
 
     def _report(self, check: HealthCheck, at_ms: int, result: ProbeResult) -> None:
         self._monitor.take(LOCAL, [Report(check.id, at_ms, result)])
+        self.probed(check.id, result)
 
 
 def _dated(found: ProbeReport, now_ms: int) -> Report:

@@ -31,6 +31,7 @@ ANY_PASS = ("hs256", "es256", "secure_link")
 FRAME_SOURCE = (
     r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
 )
+PUSHED = "push"
 CAPACITY_MODES = ("fixed", "observe", "suggest", "follow")
 OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS = 50, 30_000
 METHODS = ("fifo", "random", "passthrough", "reject")
@@ -420,6 +421,18 @@ class Room:
         high=LIMIT_MAX,
         extension=True,
         form=FormSpec("more", "Fewest active visitors when following"),
+    )
+    capacity_metrics: str = spec(
+        "what measures the origin where greenroom does not see its answers: `push`, figures are sent"
+        " to the API; a URL such as"
+        ' `https://prometheus.example.com/api/v1/query?query=NAME_bucket{job="shop"}`, Prometheus'
+        " is asked; empty: the health checks of the origin",
+        "",
+        pattern=r"(push|https?://\S+)?",
+        pattern_words="be push, or the URL of a query of Prometheus",
+        high=2_048,
+        extension=True,
+        form=FormSpec("more", "Figures of the origin from elsewhere"),
     )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"

@@ -12,15 +12,27 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from greenroom.capacity.exported import INSTANCES_MAX, Exported, FiguresRefused
 from greenroom.capacity.histogram import Histogram
-from greenroom.capacity.measurement import FORGOTTEN_MS, Measurement, ProcessReport, WindowMeter
+from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
 from greenroom.capacity.room_capacity import (
     CapacityNote,
     CapacityState,
     RoomCapacity,
     first_capacity,
 )
+from greenroom.capacity.sources import (
+    ANSWERS,
+    FORGOTTEN_MS,
+    HEALTH_CHECK,
+    NO_SOURCE,
+    PROMETHEUS,
+    PUSH,
+    Source,
+    source_of,
+)
 from greenroom.capacity.window import WINDOW_MS, Window
+from greenroom.config.config import Config
 from greenroom.config.shared import Shared
 from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.operations import note_capacity
@@ -29,9 +41,14 @@ from greenroom.decision.room_schedule import RoomSchedule
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import StorageFailed
 from greenroom.gateway.documents import SeesAnswers
+from greenroom.health.rules.votes import UNHEALTHY
 from greenroom.model.clock import Clock
-from greenroom.model.room import Room
+from greenroom.model.probe import ProbeResult
+from greenroom.model.room import PUSHED, Room
 from greenroom.notifier import Wake
+from greenroom.outbound import Guard
+from greenroom.runtime.capacity_sources import ProbeFigures, PrometheusFigures, pushed
+from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.web.stores import ConfigStore
 
@@ -44,10 +61,7 @@ OVERLOADED_S = 1.0
 SCALING_MS = 60_000
 """An instance that was started has no caches yet."""
 NOTE_RETRY_S = 5.0
-NOT_MEASURED = (
-    "capacity: must be fixed here: no greenroom process forwards this room's requests, so how fast"
-    " its origin answers is not known (greenroom decide and native passes do not measure it)"
-)
+NOT_MEASURED = f"capacity: {NO_SOURCE}"
 
 log = structlog.get_logger(__name__)
 
@@ -59,8 +73,8 @@ class OneProcess:
         self._reports: dict[str, ProcessReport] = {}
         self._states: Mapping[str, CapacityState] = {}
 
-    async def report(self, report: ProcessReport) -> None:
-        self._reports[""] = report
+    async def report(self, report: ProcessReport, name: str = "") -> None:
+        self._reports[name] = report
 
     async def withdraw(self, process: str = "") -> None:
         self._reports.pop(process, None)
@@ -96,13 +110,19 @@ class ProcessCapacity:
         counts: DecisionCounts,
         store: ConfigStore,
         clock: Clock,
+        guard: Guard,
+        health: ProcessHealth,
     ) -> None:
-        """`store` takes the audit log's entries."""
+        """`store` takes the audit log's entries; `guard` is of requests to Prometheus."""
         self._exchange = exchange_of(shared)
         self._ledgers = ledgers
         self._counts = counts
         self._store = store
         self._now_ms = clock.now_ms
+        self._prometheus = PrometheusFigures(guard, clock.now_ms)
+        self._health = health
+        self._probes = ProbeFigures()
+        health.service.probed = self._probed
         self._meter = WindowMeter()
         self._rooms: dict[str, RoomCapacity] = {}
         self._states: Mapping[str, CapacityState] = {}
@@ -134,6 +154,24 @@ class ProcessCapacity:
             state = self._states.get(room.id)
             if room.capacity != "fixed" and state is not None and state.mode == "fixed":
                 yield UnitFault(f"room {room.name}", NOT_MEASURED)
+            if reason := self._prometheus.reasons.get(room.id):
+                yield UnitFault(f"room {room.name}", f"capacity_metrics: {reason}")
+
+    async def push(self, room: Room, found: Mapping[str, Exported]) -> None:
+        """Figures about the room's origin, by instance. Raises FiguresRefused or StorageFailed."""
+        if room.capacity_metrics != PUSHED:
+            raise FiguresRefused(
+                "capacity_metrics: must be push in a room that figures are sent to"
+            )
+        if room.capacity == "fixed":
+            return
+        new = pushed(room.id, found, self._now_ms())
+        known = await self._exchange.reports()
+        before = {name for name in known if name.startswith(f"{PUSH.name}:{room.id}:")}
+        if len(before | new.keys()) > INSTANCES_MAX:
+            raise FiguresRefused(f"must be at most {INSTANCES_MAX} instances in a minute")
+        for name, report in new.items():
+            await self._exchange.report(report, name)
 
     def hold_rooms(self, table: RoomTable) -> None:
         for room_id, schedule in table.rooms.items():
@@ -153,6 +191,10 @@ class ProcessCapacity:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run(table))
             tasks.create_task(self._keep_notes())
+            tasks.create_task(self._prometheus.run())
+
+    def configure(self, config: Config) -> None:
+        self._prometheus.guard.policy = config.sending.outbound
 
     async def close(self) -> None:
         with contextlib.suppress(StorageFailed):
@@ -184,16 +226,18 @@ class ProcessCapacity:
             del self._instances[room_id]
         if not steered:
             self._rooms.clear()
-            self._states = {}
+            self._states, self._prometheus.rooms = {}, {}
             if self._reported:
                 self._reported = False
                 await self._exchange.withdraw()
             return
         await self._exchange.report(self._measured(steered, overloaded))
         self._reported = True
+        await self._report_probes(steered)
         now_ms, sync = self._now_ms(), self._ledgers.sync_state()
         if sync is not None and not sync.leader:
             self._rooms.clear()
+            self._prometheus.rooms = {}
         elif now_ms - self._stepped_ms >= WINDOW_MS:
             self._stepped_ms = now_ms
             await self._step(steered, now_ms)
@@ -220,24 +264,59 @@ class ProcessCapacity:
                 waiting=figures.waiting if figures else 0,
                 scaling=now_ms - self._instances.get(room_id, (0, 0))[1] < SCALING_MS,
             )
-        return ProcessReport(
-            at_ms=now_ms, rooms=rooms, overloaded=overloaded, measures=answers is not None
-        )
+        source = ANSWERS.name if answers else ""
+        return ProcessReport(at_ms=now_ms, rooms=rooms, overloaded=overloaded, source=source)
+
+    def _probed(self, check_id: str, result: ProbeResult) -> None:
+        for room_id in self._states:
+            if check_id in self._health.checks_of(room_id):
+                self._probes.probed(room_id, result, self._now_ms())
+
+    async def _report_probes(self, steered: Mapping[str, RoomSchedule]) -> None:
+        self._probes.keep(set(steered))
+        if not self._health.service.leads:
+            return
+        for room_id, schedule in steered.items():
+            if checks := self._health.checks_of(room_id):
+                room, now_ms = schedule.now.room, self._now_ms()
+                unhealthy = self._health.origin_of(room) == UNHEALTHY
+                interval_ms = self._health.longest_interval_ms(checks)
+                report = self._probes.report(room_id, interval_ms, unhealthy, now_ms)
+                if report is not None:
+                    await self._exchange.report(report, f"{HEALTH_CHECK.name}:{room_id}")
+
+    def _sources(
+        self, steered: Mapping[str, RoomSchedule], reports: Mapping[str, ProcessReport]
+    ) -> dict[str, Source | None]:
+        answers = any(report.source == ANSWERS.name for report in reports.values())
+        found: dict[str, Source | None] = {}
+        for room_id, schedule in steered.items():
+            room, last = schedule.now.room, self._states.get(room_id)
+            checked = bool(self._health.checks_of(room_id))
+            source = source_of(room, answers=answers, checked=checked)
+            if source is None and last is not None and last.mode == room.capacity:
+                source = ANSWERS  # was measured, is silent: the limit holds
+            found[room_id] = source
+        self._prometheus.rooms = {
+            room_id: steered[room_id].now.room
+            for room_id, source in found.items()
+            if source is PROMETHEUS
+        }
+        return found
 
     async def _step(self, steered: Mapping[str, RoomSchedule], now_ms: int) -> None:
-        reports = await self._exchange.reports()
+        reports = {**await self._exchange.reports(), **self._prometheus.reports()}
         for process, report in reports.items():
             if now_ms - report.at_ms >= FORGOTTEN_MS:
                 await self._exchange.withdraw(process)
-        if not any(report.measures for report in reports.values()):
-            self._rooms.clear()
-            await self._exchange.publish(
-                {room_id: _fixed(one.now.room, now_ms) for room_id, one in steered.items()}
-            )
-            return
-        windows = self._meter.windows(reports, now_ms) or {}
+        sources = self._sources(steered, reports)
+        windows = self._meter.windows(reports, now_ms, sources)
         states = {}
         for room_id, schedule in steered.items():
+            if sources[room_id] is None:
+                self._rooms.pop(room_id, None)
+                states[room_id] = _fixed(schedule.now.room, now_ms)
+                continue
             window = windows.get(room_id)
             capacity = self._capacity(schedule.now.room, window, now_ms)
             state = states[room_id] = capacity.step(window, now_ms)

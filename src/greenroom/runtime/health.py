@@ -100,6 +100,17 @@ class ProcessHealth:
     def origin_of(self, room: Room) -> str:
         return origin_status(self._status(key) for key in (self._speaking or {}).get(room.id, ()))
 
+    def checks_of(self, room_id: str) -> tuple[str, ...]:
+        """Those on its origin."""
+        if self._speaking is None:
+            self._speaking = _read(self._running())[1]
+        return self._speaking.get(room_id, ())
+
+    def longest_interval_ms(self, check_ids: Iterable[str]) -> int:
+        placed = self.service.placed
+        found = (placed[key].check.interval for key in check_ids if key in placed)
+        return 1_000 * max(found, default=0)
+
     def _status(self, check_id: str) -> str:
         condition = self.service.condition(check_id)
         return condition.status if condition else "unknown"
@@ -130,9 +141,7 @@ class ProcessHealth:
         """
         if self.service.remembers.is_set() or now_ms - self._made_ms >= RELEASE_MS:
             return True
-        if self._speaking is None:
-            self._speaking = _read(self._running())[1]
-        return not self._speaking.get(room_id)
+        return not self.checks_of(room_id)
 
     async def keep_holding(self, table: Callable[[], RoomTable]) -> None:
         remembers = self.service.remembers

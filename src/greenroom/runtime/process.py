@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from starlette.routing import BaseRoute
 
+from greenroom.capacity.exported import Exported
 from greenroom.config.config import Config
 from greenroom.config.source import ConfigSource, load_stamped
 from greenroom.configuration.layers import UnitFault
@@ -29,6 +30,8 @@ from greenroom.decision.service import DecisionService
 from greenroom.errors import Problem, StorageFailed
 from greenroom.gateway.documents import SeesAnswers
 from greenroom.keys.ticket_keys import KeyRing
+from greenroom.model.room import Room
+from greenroom.outbound import Guard
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
@@ -183,7 +186,7 @@ class Process:
                 self._take_signals()
             async with contextlib.AsyncExitStack() as ending:
                 await control.start(ending)
-                await self._serve(data, listeners)
+                await self._serve(data, listeners, health)
 
     def _known(self, asked: bool = True) -> WhatRuns:
         return self.state(asked), self.config
@@ -272,6 +275,10 @@ class Process:
         if self._capacity:
             self._capacity.count_instances(room_id, instances)
 
+    async def push_figures(self, room: Room, found: Mapping[str, Exported]) -> None:
+        if self._capacity:
+            await self._capacity.push(room, found)
+
     def _faults(self) -> tuple[Problem, ...]:
         """Logs what is new: rules are compiled late."""
         names = {room.id: room.name for room in self.config.rooms}
@@ -290,6 +297,18 @@ class Process:
             log.error("config_parts_unusable", problems=[str(problem) for problem in faults])
         return faults
 
+    def _made_capacity(self, ledgers: ProcessLedgerStore, health: ProcessHealth) -> ProcessCapacity:
+        followed = self._followed
+        return ProcessCapacity(
+            self.config.shared,
+            ledgers,
+            self._counts,
+            followed.store,
+            self._clock,
+            Guard(self.config.sending.outbound, listening=followed.published.everywhere),
+            health,
+        )
+
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -305,7 +324,7 @@ class Process:
         if self._phase == "serving":
             self._followed.reloader.ask()
 
-    async def _serve(self, data: DataDir, listeners: Listeners) -> None:
+    async def _serve(self, data: DataDir, listeners: Listeners, health: ProcessHealth) -> None:
         ledgers = self._ledgers = open_ledgers(
             lambda: self.config, data, self._clock, self._say, self._on_error
         )
@@ -337,9 +356,7 @@ class Process:
                 table, ring, self._clock, self._on_error, observers
             )
             decision.data_centers = assemble.data_centers(self.config)
-            capacity = self._capacity = ProcessCapacity(
-                self.config.shared, ledgers, self._counts, self._followed.store, self._clock
-            )
+            capacity = self._capacity = self._made_capacity(ledgers, health)
             ending.push_async_callback(capacity.close)
             self._settle(decision.table, ledgers, ledgers.open)
             built_in = built_in_front_ends(
@@ -442,6 +459,8 @@ class Process:
             set_up_logs(config.log)
         if self._notifications is not None:
             self._notifications.apply(config)
+        if self._capacity:
+            self._capacity.configure(config)
 
     def _settle(
         self, table: RoomTable, ledgers: ProcessLedgerStore, prepared: Mapping[str, Any]

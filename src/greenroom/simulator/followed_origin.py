@@ -93,7 +93,7 @@ class FollowedOrigin:
             self._meter = WindowMeter()
             return
         now_ms, last, room = self._agenda.now_ms, self.state, self._room()
-        window = (self._meter.windows(self._reports, now_ms) or {}).get(ROOM_ID)
+        window = self._meter.windows(self._reports, now_ms).get(ROOM_ID)
         if self._capacity is None:
             self._capacity = RoomCapacity(room, last, window.active if window else 0, now_ms)
         self._capacity.configure(room)

@@ -29,9 +29,12 @@ class RedisCapacity:
         self._reports = "greenroom:{capacity}:reports"
         self._states = "greenroom:{capacity}:states"
 
-    async def report(self, report: ProcessReport) -> None:
+    async def report(self, report: ProcessReport, name: str = "") -> None:
+        """`name`: of a source that is not this process itself."""
         try:
-            await self._client.hset(self._reports, self._process, msgspec.json.encode(report))
+            await self._client.hset(
+                self._reports, name or self._process, msgspec.json.encode(report)
+            )
             await self._client.pexpire(self._reports, KEPT_MS)
         except (RedisError, OSError) as error:
             raise _failed(error) from error

@@ -1,0 +1,132 @@
+"""Figures about origins whose answers greenroom does not see: pushed ones, Prometheus, probes."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from greenroom.capacity.exported import BODY_MAX, Exported, FiguresRefused, of_prometheus_answer
+from greenroom.capacity.measurement import Measurement, ProcessReport
+from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS, PUSH
+from greenroom.capacity.window import WINDOW_MS
+from greenroom.config.capacity_entries import prometheus_target
+from greenroom.gateway.documents import Documents
+from greenroom.model.probe import ProbeResult
+from greenroom.model.room import Room
+from greenroom.outbound import (
+    Guard,
+    OutboundFailed,
+    OutboundRefused,
+    Request,
+    RequestLimits,
+    exchange,
+)
+
+ASKED_AT_ONCE = 8
+LIMITS = RequestLimits(total_s=4.0, connect_s=2.0, body_max=4 * BODY_MAX)
+PROBE_DOCUMENTS = 50
+"""Documents that one probe counts as: enough for a judgement, since nothing else measures."""
+PROBE_SLACK_MS = 15_000
+
+
+def pushed(room_id: str, found: Mapping[str, Exported], now_ms: int) -> dict[str, ProcessReport]:
+    return {
+        f"{PUSH.name}:{room_id}:{instance}": _report(room_id, one, PUSH.name, now_ms)
+        for instance, one in found.items()
+    }
+
+
+def _report(room_id: str, one: Exported, source: str, now_ms: int) -> ProcessReport:
+    measured = Measurement(documents=one.documents, failed=one.failed)
+    return ProcessReport(at_ms=one.at_ms or now_ms, rooms={room_id: measured}, source=source)
+
+
+class PrometheusFigures:
+    """Asks from the process that leads only: its answers are nobody else's reports."""
+
+    def __init__(self, guard: Guard, now_ms: Callable[[], int]) -> None:
+        self.guard = guard
+        self._now_ms = now_ms
+        self._found: dict[str, dict[str, ProcessReport]] = {}
+        self.reasons: dict[str, str] = {}
+        """By room, why there is no answer."""
+        self.rooms: Mapping[str, Room] = {}
+        """Those to ask about."""
+
+    def reports(self) -> dict[str, ProcessReport]:
+        return {name: one for room in self._found.values() for name, one in room.items()}
+
+    async def run(self) -> None:
+        while True:
+            rooms = dict(self.rooms)
+            for kept in (self._found, self.reasons):
+                for room_id in kept.keys() - rooms.keys():
+                    kept.pop(room_id)
+            await self.ask(rooms.values())
+            await asyncio.sleep(WINDOW_MS / 1000)
+
+    async def ask(self, rooms: Iterable[Room]) -> None:
+        free = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def about(room: Room) -> None:
+            async with free:
+                try:
+                    found = await self._answer(room.capacity_metrics)
+                    newest_ms = max(one.at_ms for one in found.values())
+                    age_ms = self._now_ms() - newest_ms
+                    if age_ms >= FORGOTTEN_MS:
+                        raise FiguresRefused(f"the newest sample is {age_ms // 1000} s old")
+                except (FiguresRefused, OutboundRefused, OutboundFailed) as error:
+                    self.reasons[room.id] = str(error)
+                else:
+                    self.reasons.pop(room.id, None)
+                    self._found[room.id] = {
+                        f"{PROMETHEUS.name}:{room.id}:{instance}": _report(
+                            room.id, one, PROMETHEUS.name, self._now_ms()
+                        )
+                        for instance, one in found.items()
+                    }
+
+        await asyncio.gather(*map(about, rooms))
+
+    async def _answer(self, written: str) -> dict[str, Exported]:
+        url = prometheus_target(written).url
+        answer = await exchange(self.guard, Request("GET", url), LIMITS)
+        if answer.truncated:
+            raise FiguresRefused(f"Prometheus answered with more than {LIMITS.body_max} bytes")
+        if answer.status not in (200, 400, 422):
+            raise FiguresRefused(f"Prometheus answered with status {answer.status}")
+        return await asyncio.to_thread(of_prometheus_answer, answer.body)
+
+
+class ProbeFigures:
+    """Where this process leads the health checks."""
+
+    def __init__(self) -> None:
+        self._documents = Documents()
+        self._probed_ms: dict[str, int] = {}
+
+    def probed(self, room_id: str, result: ProbeResult, now_ms: int) -> None:
+        """A probe that failed counts with the check's verdict, not by itself."""
+        self._probed_ms[room_id] = now_ms
+        if result.ok:
+            for _ in range(PROBE_DOCUMENTS):
+                self._documents.count(room_id, result.code or 200, result.ttfb_ms / 1000)
+
+    def report(
+        self, room_id: str, interval_ms: int, unhealthy: bool, now_ms: int
+    ) -> ProcessReport | None:
+        """None: no probe has come for too long."""
+        if now_ms - self._probed_ms.get(room_id, 0) > 2 * interval_ms + PROBE_SLACK_MS:
+            return None
+        if unhealthy:  # in every window, or the law would admit some to see
+            for _ in range(PROBE_DOCUMENTS):
+                self._documents.count(room_id, 503, 0.0)
+        seen = self._documents.of(room_id)
+        measured = (
+            Measurement(documents=seen.histogram, failed=seen.failed) if seen else Measurement()
+        )
+        return ProcessReport(at_ms=now_ms, rooms={room_id: measured}, source=HEALTH_CHECK.name)
+
+    def keep(self, room_ids: set[str]) -> None:
+        self._documents.keep(room_ids)
+        for room_id in self._probed_ms.keys() - room_ids:
+            del self._probed_ms[room_id]

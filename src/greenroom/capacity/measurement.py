@@ -4,6 +4,7 @@ comes late moves documents into the next window and loses none.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from types import MappingProxyType
 
 from greenroom.capacity.histogram import Histogram
@@ -39,10 +40,12 @@ class ProcessReport:
 
 
 class WindowMeter:
-    """Windows of all rooms from the newest report of every process."""
+    """Windows of all rooms from the newest report of every process and source."""
 
     def __init__(self) -> None:
-        self._before: dict[str, ProcessReport] = {}
+        self._before: dict[str, Mapping[str, ProcessReport]] = {}
+        self.unchanged: set[str] = set()
+        """Rooms whose source, not a process of ours, has reported nothing since the last window."""
 
     def windows(
         self,
@@ -52,46 +55,68 @@ class WindowMeter:
     ) -> Mapping[str, Window | None]:
         """Since the last call. None: some process is silent, or the room's source is, so what is seen
         is not all there is. A process whose report was withdrawn has stopped, and is not silent.
+        Rooms that are `unchanged` have no window.
 
         `sources`: of rooms for which it is not ANSWERS.
         """
-        living = {
-            name: report for name, report in reports.items() if now_ms - report.at_ms < FORGOTTEN_MS
-        }
-        before, self._before = self._before, living
+        by_room: dict[str, dict[str, ProcessReport]] = {}
+        for name, report in reports.items():
+            if now_ms - report.at_ms < FORGOTTEN_MS:
+                for room_id in report.rooms:
+                    source = sources.get(room_id, ANSWERS)
+                    if report.source in _PROCESSES or (source and report.source == source.name):
+                        by_room.setdefault(room_id, {})[name] = report
+        before, self._before, self.unchanged = self._before, {}, set()
         found: dict[str, Window | None] = {}
-        measured: set[str] = set()
-        for name, report in living.items():
-            age_ms = now_ms - report.at_ms
-            for room_id, new in report.rooms.items():
-                source = sources.get(room_id, ANSWERS)
-                own = source is not None and source.name == report.source
-                process = report.source in _PROCESSES
-                if not own and not process:
-                    continue
-                if own:
-                    measured.add(room_id)
-                silent_ms = source.silent_ms if own and source else ANSWERS.silent_ms
-                if age_ms >= silent_ms:
-                    found[room_id] = None
-                    continue
-                old = before[name].rooms.get(room_id) if name in before else None
-                window = _window(report, new, old or new, own=own)
-                together = found.get(room_id, _NOTHING)
-                found[room_id] = together and _together(together, window)
-        return {
-            room_id: window if room_id in measured else None for room_id, window in found.items()
-        }
+        for room_id, living in by_room.items():
+            source, old = sources.get(room_id, ANSWERS), before.get(room_id, {})
+            if source is None or _is_silent(living, source, now_ms):
+                found[room_id] = None
+            elif source is not ANSWERS and old and not _has_news(living, old, source):
+                self.unchanged.add(room_id)
+                self._before[room_id] = old
+                continue
+            else:
+                parts = [
+                    _window(
+                        report, old.get(name, report), room_id, own=report.source == source.name
+                    )
+                    for name, report in living.items()
+                ]
+                found[room_id] = reduce(_together, parts)
+            self._before[room_id] = living
+        return found
 
 
 _PROCESSES = frozenset((ANSWERS.name, ""))
-_NOTHING = Window()
 
 
-def _window(report: ProcessReport, new: Measurement, old: Measurement, *, own: bool) -> Window:
+def _is_silent(living: Mapping[str, ProcessReport], source: Source, now_ms: int) -> bool:
+    own = [report for report in living.values() if report.source == source.name]
+    processes = [report for report in living.values() if report.source in _PROCESSES]
+    return (
+        not own
+        or any(now_ms - report.at_ms >= source.silent_ms for report in own)
+        or any(now_ms - report.at_ms >= ANSWERS.silent_ms for report in processes)
+    )
+
+
+def _has_news(
+    living: Mapping[str, ProcessReport], old: Mapping[str, ProcessReport], source: Source
+) -> bool:
+    return any(
+        name not in old or report.at_ms > old[name].at_ms
+        for name, report in living.items()
+        if report.source == source.name
+    )
+
+
+def _window(report: ProcessReport, before: ProcessReport, room_id: str, *, own: bool) -> Window:
     """A process that was restarted under the same name counts from 0 again. Not `own`: another
     source has the documents.
     """
+    new = report.rooms[room_id]
+    old = before.rooms.get(room_id, new)
     sessions = Window(
         active=new.active,
         admitted=max(0, new.admitted - old.admitted),

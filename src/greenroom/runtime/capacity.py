@@ -317,6 +317,9 @@ class ProcessCapacity:
                 self._rooms.pop(room_id, None)
                 states[room_id] = _fixed(schedule.now.room, now_ms)
                 continue
+            if room_id in self._meter.unchanged and room_id in self._states:
+                states[room_id] = self._states[room_id]  # until something new is known, or silence
+                continue
             window = windows.get(room_id)
             capacity = self._capacity(schedule.now.room, window, now_ms)
             state = states[room_id] = capacity.step(window, now_ms)

@@ -135,22 +135,22 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
     marks = _marks(seconds, total)
     names = sorted(lines)
     everybody = _before(marks, seconds, total)
-    found: dict[str, list[tuple[int, int]]] = {}
-    own = {name: _before(marks, sorted(lines[name]), lines[name]) for name in names}
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    rows = [
+        (found[name], _before(marks, sorted(lines[name]), lines[name]), lines[name])
+        for name in names
+    ]
+    backwards = rows[::-1]
     for index, mark in enumerate(marks):
         same_second = 0
-        for name in names if mark % 2 == 0 else reversed(names):
-            count = everybody[index] - own[name][index] + same_second
-            _add(found.setdefault(name, []), mark, count)
-            same_second += lines[name].get(mark, 0)
+        for points, own, line in backwards if mark % 2 else rows:
+            point = (mark, everybody[index] - own[index] + same_second)
+            if len(points) > 1 and points[-1][1] == points[-2][1] == point[1]:
+                points[-1] = point  # of a flat part only both ends are kept
+            else:
+                points.append(point)
+            same_second += line.get(mark, 0)
     return {name: tuple(points) for name, points in found.items()}
-
-
-def _add(points: list[tuple[int, int]], mark: int, count: int) -> None:
-    """Of a flat part only both ends are kept."""
-    if len(points) > 1 and points[-1][1] == points[-2][1] == count:
-        points.pop()
-    points.append((mark, count))
 
 
 def _before(marks: Iterable[int], seconds: Sequence[int], line: Waiters) -> list[int]:

@@ -58,7 +58,9 @@ def admissions(
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
-    backward = shares[::-1]
+    while last > 1 and not shares[last - 1]:  # all of them where nothing is known of sessions
+        last -= 1
+    backward = shares[last - 1 :: -1]
     late = idle_s / STEP_S
     entered = [permits]
     window = [*recent[:-1], recent[-1] + permits]

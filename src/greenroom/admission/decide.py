@@ -1,26 +1,24 @@
 """The order of decision: chooses the one question to ask the ledger for an arrival, or none.
 
-The order is the published one (visitor behaviour, "order of decision"), and this is the only place
-that knows it; the decision service carries it out, `explain` tells it. This function never admits a
-visitor: it names the question, and what the room's method, its limits and queue_all make of that is
-the ledger's to say, in one operation.
+The order is the published one, and this is the only place that knows it. No visitor is admitted
+here: the ledger answers the question.
 
 | the first that holds | question | then |
 |---|---|---|
 | no room covers the host and path | UNCOVERED | to the origin, nothing is recorded |
 | the room is suspended | SUSPENDED | to the origin, nothing is recorded |
-| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody, with or without a ticket |
+| the table of the line is asked for, in a room that has one | LINE_TABLE | the same for everybody |
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | the visitor continues on another device, or asks for a link to do so | MOVE | a page; a POST moves the place |
 | somebody in line asks for a calendar entry | CALENDAR | a file, or back to the page |
 | how long the session lasts is asked, or for more time | SESSION | a page, JSON or a script; a POST extends the session |
-| no ticket, and a CORS preflight of a listed origin (request.cors) | PREFLIGHT | to the origin, it is only counted as a decision |
+| no ticket, and a CORS preflight of a listed origin | PREFLIGHT | to the origin |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
 | the same, in a room without provisional sessions | PLACELESS | held without a place; a HEAD sees what GET would show |
 | the saved receipt of a draw is asked for | RECEIPT | a file |
 | the visitor gives up the place | LEAVE | the place or session is free |
 | no ticket | ARRIVE | a newcomer |
-| an accepted ticket | VIEW | is this session alive? When it is gone: its kept turn, else the rest of this table, with the next ticket |
+| an accepted ticket | VIEW | is the session alive? If not: its kept turn, else the next ticket |
 | a waiting ticket of somebody who was away for more than five minutes | RETURN | an attempt, unless its turn was too long ago |
 | a waiting ticket before its time | PEEK | no attempt |
 | a waiting ticket | POLL | an attempt |

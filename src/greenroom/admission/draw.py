@@ -1,24 +1,9 @@
 """The draw of a pre-queue: a random order that every visitor can verify afterwards.
 
-Theory. Before the pre-queue opens the operator commits to a secret seed by publishing its hash
-(`commitment`). Every visitor in the pre-queue has a receipt, derived from a ticket id that was
-chosen at random on arrival. At the start the list closes: the blinded receipts (hashes again, so
-that no receipt can be read from the list) are sorted and hashed (`list_hash`). The order is that of
-
-    HMAC-SHA-256(seed, list_hash ":" blinded receipt)
-
-The seed is fixed before visitors arrive, so the operator cannot choose a suitable one. The list
-hash depends on all participants, so while receipts are issued no one, including the operator, knows
-what a receipt will be worth. Then seed, list and order are published, and visitors find their
-receipts in the list at the places that they got. docs/explanation/fair-draw.md says what this does
-not prove.
-
-All hashes are SHA-256 over ASCII text and written in lower-case hexadecimal, so `sha256sum` is
-enough for a check. A draw is held once for each schedule: other times make another draw, with
-another seed. Places become keys: rank r of n drawn gets the r-th of the n keys just before the
-start, so drawn visitors are in their order before all later ones. A visitor who was not present at
-the start (tab closed, connection lost) was not drawn and has the places right behind the drawn
-ones.
+The order is HMAC-SHA-256(seed, list_hash ":" blinded receipt); docs/explanation/fair-draw.md says
+what this proves. All hashes are SHA-256 over ASCII text in lower-case hexadecimal, so `sha256sum`
+is enough for a check. Places become keys: rank r of n drawn gets the r-th of the n keys just before
+the start, so drawn visitors are in their order before all later ones.
 """
 
 import hmac

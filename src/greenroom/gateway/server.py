@@ -48,12 +48,10 @@ opened.
 class Gateway:
     """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
 
-    `receiver` decides about every request; `origins` names the origin for an Arrival's host, or
-    None when there is none (it is asked per request, so it must be quick, and may be replaced
-    through `state` at any time); `on_error` is told of exceptions, none of which reaches a
-    visitor; `varying` are header lines whose values are other ones for each visitor (empty: the
-    usual ones); `read` reads heads in another way; `descriptors` is how many file descriptors the
-    process may have (None: what the system allows); `live_target` is answered without a decision.
+    `origins` is asked per request for the origin of a host (None: there is none), so it must be
+    quick. `on_error` gets exceptions, none of which reaches a visitor. `varying`: header lines with
+    another value for each visitor (empty: the usual ones). `live_target` is answered without a
+    decision.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class Gateway:
         guard: OriginGuard | None = None,
         varying: tuple[Varying, ...] = (),
         read: ReadHead = read_head,
-        descriptors: int | None = None,
         live_target: bytes = b"",
     ) -> None:
         self.state = state = GatewayState(
@@ -85,7 +82,7 @@ class Gateway:
         state.read_head = read
         state.live_target = live_target
         self.counts = state.counts
-        self._descriptors = Descriptors(self.counts, descriptors)
+        self._descriptors = Descriptors(self.counts)
         self.batch = DecisionBatch(receiver.verdict, state.later)
         self._sweep_s = sweep_s
         self._servers: list[asyncio.Server | TlsListener] = []

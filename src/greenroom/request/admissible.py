@@ -22,11 +22,9 @@ The first row that fits decides:
 | everything else: curl, an API client | PROGRAM | yes: it can keep a ticket |
 
 A frame on a page of another site begins to wait only where the room may be embedded
-(`frame_ancestors`): a page could otherwise make the browsers of its visitors fill the line, unseen.
-HEAD never begins to wait: neither a browser nor a monitor shows anything. An arrival with a
-greenroom ticket may always wait: a genuine ticket proves that its bearer keeps cookies. Proxies
-that ask about a WebSocket (nginx, Caddy) keep Upgrade to themselves; they pass on
-Sec-WebSocket-Key, which only a handshake has.
+(`frame_ancestors`): a page could otherwise make its visitors fill the line, unseen. HEAD never
+begins to wait. An arrival with a genuine ticket always may. Proxies that ask about a WebSocket keep
+Upgrade to themselves, and pass on Sec-WebSocket-Key.
 """
 
 import re

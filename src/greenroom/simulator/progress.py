@@ -1,19 +1,14 @@
 """Liveness of the line: what must move on, and how soon, in any simulated world.
 
-Theory. While units are free, the minute has room and a visitor waits, a visitor enters soon: within
-the sum of the protocol's worst delays.
+While units are free, the minute has room and a visitor waits, a visitor enters within the sum of
 
-    two syncs      a unit is freed and reported, and granted: 1.5 s each; more where messages are lost
+    two syncs      a unit is freed and reported, and granted: 1.5 s each; more with losses
     one refresh    the visitor in front may have asked just now: 20 s and a tenth
-    one ghost      the called visitor may not come: refresh and grace, 6 s; in a random room
-                   whoever tries next takes the permit
+    one ghost      the called visitor may not come: refresh and grace, 6 s; not in a random room
     the pace       60 s / (N + 1): the coordinator hands permits out evenly
 
-That holds for the data centers that are in touch with the coordinator, also when the others are
-gone: what those hold is not free (`Coordinator.pool`). It holds for each data center that is cut
-off, for the units that its own sessions free, within its rate. And when everything that went wrong
-has been over for `calm_s`, it holds by the truth about visitors, without a look at what the
-protocol believes: by then nothing is held for what may have been lost.
+That holds for the data centers in touch with the coordinator, for each that is cut off with the
+units that its own sessions free, and `calm_s` after the last fault by the truth about visitors.
 """
 
 from collections.abc import Callable, Iterable

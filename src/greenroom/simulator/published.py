@@ -3,8 +3,8 @@ same visitors.
 
 As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that
 is a few seconds old. The slots of a minute, `min(total_active_users - active,
-new_users_per_minute)`, are divided among data centers by how many new visitors each saw two minutes
-ago; what those did not use of the limit are *Anywhere* slots. Then
+new_users_per_minute)`, are divided by how many new visitors each saw two minutes ago; the rest of
+the limit are *Anywhere* slots. Then
 
 1. *even split*: every worker gets an even part of its data center's slots and of the Anywhere slots
    of the world;
@@ -14,9 +14,9 @@ ago; what those did not use of the limit are *Anywhere* slots. Then
    while the visitor waits.
 
 Waiting visitors stand in buckets of a minute; the oldest buckets that fit into the free slots may
-enter anywhere, the one that does not fit as a whole is divided like the slots. What the articles
-leave open was decided in their favour: counts inside a data center are exact, no visitor is
-forgotten, and slots that became free within a minute are used in that minute.
+enter anywhere, the next one is divided like the slots. What the articles leave open was decided in
+their favour: counts inside a data center are exact, no visitor is forgotten, and slots that became
+free within a minute are used in that minute.
 """
 
 from collections import Counter, deque

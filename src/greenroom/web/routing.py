@@ -1,23 +1,15 @@
-"""The router of the API: a call is a function with a path and parameters that declare where their
-values come from.
+"""The router of the API: a call is a function whose parameters declare where values come from.
 
-    router = Router(tags=["events"],
-    prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
+    router = Router(tags=["events"], prefix="/zones/{zone_id}/events")
 
     @router.get("/{event_id}", **told("Event", may="read"))
     def get_event(config_service: WithConfig, zone_id: str, event_id: str, times: Annotated[str,
     Query(max_length=9)] = "utc") -> Response:
-        '''Look at an event.'''
 
 A parameter is the `Request`, a name in the path, `Annotated[..., Query(...)]`, or `Annotated[...,
-Depends(function)]`, whose function has parameters of the same kinds. What fits none of these raises
-TypeError when the module is imported, as does a call without exactly one `RouteGuard`. One order
-for every call: the guard, the query string (every wrong value at once), the body, then the
-function.
-
-Functions run in a thread, because the configuration store blocks; those written with `async def`
-run in the event loop, and so do their dependencies. `openapi.document` reads the same records, so
-the document cannot say anything else than what is checked.
+Depends(function)]`. What fits none of these raises TypeError at import, as does a call without
+exactly one `RouteGuard`. The order: guard, query string (every wrong value at once), body, function.
+Functions run in a thread, because the configuration store blocks; `async def` in the event loop.
 """
 
 import inspect

@@ -1,27 +1,14 @@
-"""Leases permits to the ledgers of all data centers, and is the only one that knows the whole line.
+"""Leases permits to the ledgers of all data centers, and alone knows the whole line.
 
 Theory. Capacity that is not in the pool is held by a ledger: `pool + sum(held + orphans) ==
-total_active_users`. Of rate, every data center counts with what it has admitted within 60 s plus
-what it may still admit: `value = max(admitted + outstanding, disconnected_rate + permits on the
-way)`, because one that was cut off may have used up that rate when they arrive. A permit is granted
-only out of `min(pool, new_users_per_minute - sum(value))`. An unused permit counts until its use is
-reported, and an admission counts from its own age on, so neither a late nor a lost message can free
-a unit too early, and no two clocks are compared.
+total_active_users`. Of rate, a data center counts with what it admitted within 60 s plus what it
+may still admit: `max(admitted + outstanding, disconnected_rate + permits on the way)`, because one
+that was cut off may have used up that rate when they arrive. A permit is granted only out of
+`min(pool, new_users_per_minute - sum of these)`, and counts until its use is reported.
 
-Who gets how many of those that may be granted is in `allotment`, the base of the class; here is
-what is known, and when it counts.
-
-A data center that says nothing for four seconds is left out of the line and keeps counting. Nothing
-is granted before every data center has heard this coordinator and said everything, because what a
-silent one holds, or what a lost coordinator's late answer brings it, is not known
-(`DataCenter.count_answer`); at the latest when it has stopped by itself and every session must have
-ended that it had: then it is as one that was given up behind its fence. A ledger that comes back
-without its memory begins a new epoch; what it held is orphaned until every session of it must have
-ended.
-
-Sums over all data centers are kept, not made: each data center has a weight in them, which moves
-when it reports, is granted something, falls silent, or when time takes admissions out of its minute
-(an alarm). So a report costs the same in any company.
+`allotment`, the base class, decides who gets how many; this module what is known, and when it
+counts. docs/explanation/admission.md has the proofs for silent data centers and lost state. Sums
+over all data centers are kept up to date, so a report costs the same in any company.
 """
 
 from collections import Counter, OrderedDict

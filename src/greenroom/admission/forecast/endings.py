@@ -1,20 +1,15 @@
 """At what age sessions end, learnt from those that ended and those that are still there.
 
-Theory. Time is cut into steps of five seconds. Of the sessions that reach step k of their life some
-end in it: that share is the hazard. Every session that is still alive counts as exposed in each
-step it has passed, so one whose end has not been seen yet (it is *censored*) teaches as much as one
-that ended, and a room that has just filled up does not look like one with only short visits.
+Theory. Of the sessions that reach step k (five seconds) of their life some end in it: that share is
+the hazard. A session that is still alive is *censored*: it counts as exposed in each step it has
+passed, so a room that has just filled up does not look like one with only short visits.
 
     hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)
     survival(k) = product of (1 - hazard) before k
 
-A step that goes on counts with the part of it that has passed, ends and exposure alike. Otherwise a
-crowd whose first leave just now would seem to live on: all would be in danger, and only some of the
-ends of the step have come.
-
-The prior: no session ends before the session duration, and then half of the rest every 42 s (S +
-Exp(60 s)). Observations count half after twenty minutes, so a crowd that behaves differently is
-believed soon.
+A step that goes on counts with the part of it that has passed. The prior: no session ends before
+the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
+after twenty minutes.
 """
 
 from collections.abc import Mapping

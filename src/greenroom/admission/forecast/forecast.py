@@ -1,23 +1,13 @@
-"""Forecasts the line: learns from reports, simulates the room, and makes the wait table that data
-centers read.
+"""Forecasts the line: learns from reports, simulates the room, and makes the wait table.
 
-Every two seconds while visitors wait without a permit:
+Every two seconds while visitors wait without a permit: `endings` learns how old sessions get, and
+`reuse` how long a unit is idle between two of them; `fluid` plays the room forward for up to half
+an hour, scaled by what came true before (`track`); `patience` knows how many give up; `wait_table`
+turns the number of visitors ahead into a wait, and `intervals` knows how far waits stray from it.
+docs/explanation/wait-estimates.md explains each.
 
-1. how old sessions get is known from those that ended and those that have not yet (`endings`), and
-   from the permits that are out how
-   long a unit of capacity is idle between two of them (`reuse`);
-2. the room is played forward, five seconds at a time, for up to half an hour (`fluid`); what came
-   true of earlier forecasts scales it
-   (`track`); beyond half an hour the last pace goes on, up to a day, and further than that nothing
-   is believed;
-3. people give up, at a rate per second of waiting, and a share is never seen again after joining
-   (`patience`);
-4. so the number of visitors ahead becomes a wait, in a table (`wait_table`);
-5. and how far waits stray from it is learnt from what came of earlier forecasts (`intervals`).
-
-Until ten sessions have ended nothing is known of how soon units come back, so only those are given
-a number who are reached by units that are free already. Everything is a function of the reports and
-the time: the same reports make the same forecast.
+Until ten sessions have ended, only those get a number who are reached by units that are free
+already. The same reports make the same forecast.
 """
 
 from collections import Counter

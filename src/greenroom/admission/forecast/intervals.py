@@ -1,21 +1,15 @@
-"""How wide an interval has to be, learnt from what came of earlier forecasts: adaptive conformal
-inference.
+"""The width of intervals, learnt from earlier forecasts: adaptive conformal inference.
 
-Theory. A quantile of 75 per cent is right if three in four are in by then. So each time that it
-comes the share that really is in moves the width: in a little when it was more than three quarters,
-out when it was less. For any distribution of forecast errors, the widths drift to where the share
-that holds is the nominal one, and follow when the errors change. The widths are logarithms of
-factors on the median, so one set serves many waits; waits of different length have sets of their
-own, because near ones are surer. A wait between two of them is told a mean of both, and teaches
-both, each by its part of that mean: otherwise they would be learnt from shorter waits than they are
-told to. Until one of them has learnt anything it has half of the next shorter one, which learns
-sooner: chance, such as how many sessions happen to end, adds up with the root of the time, and each
+Theory. A quantile of 75 per cent is right if three in four are in by then. Each time that it comes
+the share that is in moves the width: in a little when it was more, out when it was less. So for any
+distribution of errors the widths drift to where the share is the nominal one. Widths are logarithms
+of factors on the median. Waits of different length have sets of their own, because near ones are
+surer; a wait between two sets is told a mean of both, and teaches both by its part. A set that has
+learnt nothing has half of the next shorter one: chance adds up with the root of the time, and each
 of LEADS_S is four times as long as the one before.
 
-A *pending forecast* is remembered for those who came in one second, this long from now. It is
-judged four times, when each of the quantiles has come, by how many of them are still in line. So
-what is learnt has everything in it that makes waits differ: the forecast, the data center, and when
-a visitor happens to try. A line that stops makes intervals wider at once.
+A *pending forecast* is for those who came in one second, and is judged when each quantile has come,
+by how many of them are still in line.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,11 +1,9 @@
-"""For whom a ledger keeps a permit: a visitor in front who tries rarely, because the phone sleeps,
-and has just tried in vain.
+"""For whom a ledger keeps a permit: a visitor in front who tries rarely (a phone that sleeps).
 
-Where permits come often, the gateway holds the answer of such a visitor, or of one whose turn is
-soon, until one has come (`decision.late_try`). Where they come more rarely than that, other visitors would take every one of
-them between two tries, and the visitor in front would wait for hours. So the place is kept until
-the next try, which takes about as long as the one before, and with the place the permit that comes
-next: visitors behind it have no turn with that one. It costs one unused permit in a ledger at most.
+Where permits come often, the gateway holds the answer of such a visitor (`decision.late_try`).
+Where they come more rarely, others would take every one of them between two tries. So the place is
+kept until the next try, which takes about as long as the one before, and with it the permit that
+comes next. It costs one unused permit in a ledger at most.
 """
 
 from greenroom.admission.queueing.line import GRACE_MS

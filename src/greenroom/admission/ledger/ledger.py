@@ -1,27 +1,17 @@
 """The state of one room in one data center: who is inside, who waits, and whose turn it is.
 
-Theory. Two kinds of units are conserved: capacity (`total_active_users`) and rate
-(`new_users_per_minute`). A permit is one of each. The coordinator leases permits; the ledger admits
-a visitor by spending one that it holds, in one local step (`lease`). So no number that can be stale
-takes part in the decision, and delay or loss of messages costs utilisation, never a limit.
+Theory. Admitting a visitor spends a permit that the ledger holds, in one local step (`lease`), so
+delay or loss of messages costs utilisation, never a limit. docs/explanation/admission.md has the
+rules.
 
-- A place is real when its ticket comes back. `arrive` lets a newcomer in or changes nothing at all,
-  so requests without cookies
-  have no cost for others. `poll` takes the place, by the key in the ticket.
-- A newcomer gets a permit only when every waiter here has one: `permits > len(line)`.
-- The line is sorted by key and a turn depends on the rank (`line`, `methods`). A visitor who misses
-  a refresh (a ghost) leaves the
-  line, but keeps the cookie, and on return takes the place of the old key again.
-- What those who are held are told is in `held`, the base of the class; what follows here changes
-  the ledger.
 - A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that
   proves presence.
 - A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting
   ticket of that id can be valid.
+- `held`, the base class, has what those who are held are told.
 
-Times and random numbers (`random_bits`, 64 bits) are arguments. `log` collects records of what
-happened (`records`); the owner of the ledger stores them before it answers the visitor, and calls
-`undo` when that fails. Several data centers: see `coordinator`.
+`random_bits` are 64 bits. `log` collects records of what happened (`records`); the owner stores
+them before it answers the visitor, and calls `undo` when that fails.
 """
 
 from collections.abc import Mapping

@@ -1,24 +1,15 @@
-"""Whether a new visitor must show the ticket before being admitted, in a room that leaves that to
-its ledgers.
+"""Whether a new visitor must show the ticket before being admitted (`confirm_newcomers = "auto"`).
 
-Theory (`confirm_newcomers = "auto"`). A request without cookies that asks for a page is admitted
-while there is room. A browser brings the ticket back within seconds; a monitor or a flood never
-does, and holds its place for a whole session. So a ledger limits the *share* of both limits that
-unconfirmed sessions may use, which are those whose ticket has not come back:
+Theory. *Unconfirmed* sessions, whose ticket has not come back, have a share of both limits:
 
-- Unconfirmed sessions hold at most one PART-th of `total_active_users` (at least 1).
+- They hold at most one PART-th of `total_active_users` (at least 1).
 - Of the admissions of any 60 s, at most one PART-th of `new_users_per_minute` (at least 1) is
   unconfirmed.
-- The last free place of the room, and the last admission of the minute, are never given to a
-  newcomer who has not shown the ticket. Only
-  where a limit is 1 the share is that one.
+- The last free place of the room and the last admission of the minute are never given to one,
+  unless that limit is 1.
 
-Beyond that a newcomer gets the waiting page, and is admitted when the ticket comes back a second
-later. Sessions keep their duration: the parts of a page may be outside the room, so that an honest
-reader stays unconfirmed until the next click.
-
-Each data center has an even part of the share. No limit of the room rests on any of this: it can
-only delay an admission.
+Each data center has an even part of the share. Sessions keep their duration: the parts of a page
+may be outside the room, so an honest reader stays unconfirmed until the next click.
 """
 
 from greenroom.admission.lease import WINDOW_MS, Lease

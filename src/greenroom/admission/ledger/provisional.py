@@ -1,18 +1,12 @@
-"""Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass while there is
-room to spare, each on a permit.
+"""Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass on a permit.
 
-A provisional session is an ordinary one whose last renewal is set so far back that it ends
-PROVISIONAL_MS after its admission: it holds one unit of capacity and has spent one of rate, so both
-limits are always exact. Its visitor makes it a full session by bringing the ticket back in that
-time; other clients cannot.
+One is an ordinary session whose last renewal is set so far back that it ends PROVISIONAL_MS after
+its admission, so both limits stay exact. Bringing the ticket back in that time makes it a full one.
+Together they use at most a SHARE of either limit, and none is let in while visitors wait
+(docs/explanation/admission.md).
 
-A flood of such requests must not cost honest visitors anything, so together they never use more
-than a SHARE of either limit, and none is let in while visitors wait. What they hold is free again
-after seconds. Proof of the bound: see docs/explanation/admission.md.
-
-They are not paced (`pacing`), because a page that brings sixty of them at once would lose fifty,
-and no one would ask for those again. Nor do they use the pace of visitors up. So the SHARE is all
-that bounds how many reach the origin at once.
+They are not paced (`pacing`): a page that brings sixty at once would lose fifty, and no one would
+ask for those again. So SHARE bounds how many reach the origin at once.
 """
 
 from collections import deque

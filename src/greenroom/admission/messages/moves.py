@@ -1,8 +1,6 @@
-"""A session follows its visitor to another data center, with its unit of capacity, so that it is
-counted once.
+"""A session follows its visitor to another data center, with its unit of capacity.
 
-Both sides repeat themselves until they are confirmed, on the reports and answers that go to and fro
-anyway:
+Both sides repeat themselves until they are confirmed:
 
     new ledger                       coordinator                      old ledger
         -- claim (id, home) -->                   -- wanted (id, to) -->
@@ -10,17 +8,8 @@ anyway:
         <-- arrived (id, age) --     moves one unit, once
     takes the session
 
-What was given and what has arrived are counted, absolutely and for ever, like everything else: so a
-message that comes late or twice moves nothing a second time. The old ledger names what it gave until
-the new one has it, so a coordinator that has lost its state knows what is on its way; asked for a
-session that it gave away, it names to whom (`left`), so that coordinator finds it. A unit whose
-ledger lost its state is an orphan, and is given, one to one, to the visitors that it was for. A claim
-whose session no ledger knows is denied.
-
-Until the answer comes, the visitor is served as long as the old ledger holds the unit for certain
-(`strong_sessions`: is held on the waiting page). Without an answer for CUT_OFF_MS, the new ledger
-spends a permit instead. Such a page does not renew the ticket, which can be over while the session
-lives where it followed to: then the visitor is held until it is found (NOWHERE).
+What was given and what has arrived are absolute counts, so a late or repeated message moves
+nothing. docs/explanation/admission.md has the rules, also for lost state.
 """
 
 from collections import deque

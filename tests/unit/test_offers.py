@@ -66,6 +66,7 @@ def test_offers_are_replaced_together_and_say_since_when(
         ({}, [("BAD_BODY", "")]),
         ([STALLS] * (OFFERS_MAX + 1), [("TOO_MANY", "")]),
         ([STALLS, {}], [("REQUIRED", "/1/available"), ("REQUIRED", "/1/name")]),
+        ([1, STALLS | {"name": 1}], [("BAD_BODY", "/0"), ("INVALID", "/1/name")]),
         ([STALLS | {"available": "some"}], [("INVALID", "/0/available")]),
         ([STALLS | {"available": -1}], [("INVALID", "/0/available")]),
         ([STALLS | {"available": True}], [("INVALID", "/0/available")]),

@@ -13,6 +13,7 @@ from greenroom.web.api_schema import (
     ApiSchema,
     overlaid,
     read_as,
+    read_each,
     required,
 )
 from greenroom.web.api_shapes import Json
@@ -30,7 +31,6 @@ from greenroom.web.refusals import (
     not_found,
     refuse_if,
     too_many,
-    within,
 )
 from greenroom.web.time_format import moment as written
 
@@ -91,25 +91,14 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
-        if not isinstance(documents, list):
-            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of rules"))
-        if len(documents) > RULES_MAX:
-            raise Refused(
-                ApiFault(
-                    Code.TOO_MANY, f"a room has at most {RULES_MAX} rules, not {len(documents)}"
-                )
-            )
         lists = memberships(known)
-        read = [_read(document, lists) for document in documents]
-        refuse_if(
-            fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}")
-        )
+        read = read_each(documents, RULES_MAX, "rules", lambda each: _read(each, lists))
         left = list(rules)
         return _put(
             room_id,
             tuple(
                 _kept(values, document, left, at)
-                for (values, _), document in zip(read, documents, strict=True)
+                for values, document in zip(read, documents, strict=True)
             ),
         )
 

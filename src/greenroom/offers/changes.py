@@ -14,7 +14,7 @@ from greenroom.model.change import AuditEntry, Put
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import Spec
 from greenroom.model.offer import LEFT_MAX, OFFERS_MAX, WORDS, Offer, OfferSet, offer_problems
-from greenroom.web.api_schema import ApiSchema, computed, read_as
+from greenroom.web.api_schema import ApiSchema, computed, read_as, read_each
 from greenroom.web.api_shapes import Json, MomentField, Shown
 from greenroom.web.config_service import (
     ChangeContext,
@@ -25,7 +25,6 @@ from greenroom.web.config_service import (
 from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
-from greenroom.web.refusals import ApiFault, Code, Refused, refuse_if, within
 from greenroom.web.routing import Query, Router
 from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import milliseconds, moment, plain_moment
@@ -93,19 +92,10 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(room_of(known, zone_id, room_id), "waiting room")
-        if not isinstance(documents, list):
-            raise Refused(ApiFault(Code.BAD_BODY, "the body must be a JSON array of offers"))
-        if len(documents) > OFFERS_MAX:
-            raise Refused(
-                ApiFault(
-                    Code.TOO_MANY, f"a room has at most {OFFERS_MAX} offers, not {len(documents)}"
-                )
-            )
-        read = [read_as(OFFER, document, offer_problems) for document in documents]
-        refuse_if(
-            fault for index, (_, faults) in enumerate(read) for fault in within(faults, f"/{index}")
+        read = read_each(
+            documents, OFFERS_MAX, "offers", lambda each: read_as(OFFER, each, offer_problems)
         )
-        offers = tuple(_made(values, at.now_ms) for values, _ in read)
+        offers = tuple(_made(values, at.now_ms) for values in read)
         record = OfferSet(id=room_id, offers=offers)
         return PlannedChange([Put(record, room_id)], lambda _after: show(offers))
 

@@ -18,6 +18,8 @@ from greenroom.web.refusals import (
     Code,
     Refused,
     faults_of,
+    refuse_if,
+    within,
 )
 
 EXTENSION = "greenroom"
@@ -255,6 +257,28 @@ def read_as(
         faults += faults_of(form.pointers(not_said(problems, problems_of(values))))
     said_already = [Problem(fault.pointer.lstrip("/"), "") for fault in faults]
     return values, faults + faults_of(form.missing(values, said_already))
+
+
+def read_each(
+    documents: Any, most: int, what: str, read: Callable[[Any], tuple[Json, list[ApiFault]]]
+) -> list[Json]:
+    """The values of each; `what` names them to people. Raises Refused with every fault of each."""
+    if not isinstance(documents, list):
+        raise Refused(ApiFault(Code.BAD_BODY, f"the body must be a JSON array of {what}"))
+    if len(documents) > most:
+        reason = f"a room has at most {most} {what}, not {len(documents)}"
+        raise Refused(ApiFault(Code.TOO_MANY, reason))
+    found: list[Json] = []
+    faults: list[ApiFault] = []
+    for index, document in enumerate(documents):
+        if not isinstance(document, dict):
+            faults.append(ApiFault(Code.BAD_BODY, f"{index}: must be a JSON object", f"/{index}"))
+            continue
+        values, wrong = read(document)
+        found.append(values)
+        faults += within(wrong, f"/{index}")
+    refuse_if(faults)
+    return found
 
 
 def not_said(problems: Sequence[Problem], found: Iterable[Problem]) -> list[Problem]:

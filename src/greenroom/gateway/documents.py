@@ -47,12 +47,9 @@ class Documents:
         # As is_document, which would be a call more for each request.
         if forward is None or forward.ticket is None or forward.provisional:
             return
-        if (arrival.signs or signs_in(arrival)).document:
-            self.count(forward.room_id, status, seconds)
-
-    def count(self, room_id: str, status: int, seconds: float) -> None:
-        """A document of an admitted visitor."""
-        room = self._by_room.get(room_id) or self._begin(room_id)
+        if not (arrival.signs or signs_in(arrival)).document:
+            return
+        room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
         if status < 500:
             room.counts[bisect_left(BOUNDS_S, seconds)] += 1
             room.sum_s += seconds

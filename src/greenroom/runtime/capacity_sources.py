@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from greenroom.capacity.exported import BODY_MAX, Exported, FiguresRefused, of_prometheus_answer
+from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport
 from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS, PUSH
 from greenroom.capacity.window import WINDOW_MS
 from greenroom.config.capacity_entries import prometheus_target
-from greenroom.gateway.documents import Documents
 from greenroom.model.probe import ProbeResult
 from greenroom.model.room import Room
 from greenroom.outbound import (
@@ -101,32 +102,29 @@ class ProbeFigures:
     """Where this process leads the health checks."""
 
     def __init__(self) -> None:
-        self._documents = Documents()
-        self._probed_ms: dict[str, int] = {}
+        self._seen: dict[str, tuple[Measurement, int]] = {}
+        """And when the last probe came."""
 
     def probed(self, room_id: str, result: ProbeResult, now_ms: int) -> None:
         """A probe that failed counts with the check's verdict, not by itself."""
-        self._probed_ms[room_id] = now_ms
+        seen = self._seen.get(room_id, (Measurement(), 0))[0]
         if result.ok:
-            for _ in range(PROBE_DOCUMENTS):
-                self._documents.count(room_id, result.code or 200, result.ttfb_ms / 1000)
+            documents = seen.documents + Histogram.of([result.ttfb_ms] * PROBE_DOCUMENTS)
+            seen = replace(seen, documents=documents)
+        self._seen[room_id] = seen, now_ms
 
     def report(
         self, room_id: str, interval_ms: int, unhealthy: bool, now_ms: int
     ) -> ProcessReport | None:
         """None: no probe has come for too long."""
-        if now_ms - self._probed_ms.get(room_id, 0) > 2 * interval_ms + PROBE_SLACK_MS:
+        seen, probed_ms = self._seen.get(room_id, (Measurement(), 0))
+        if now_ms - probed_ms > 2 * interval_ms + PROBE_SLACK_MS:
             return None
         if unhealthy:  # in every window, or the law would admit some to see
-            for _ in range(PROBE_DOCUMENTS):
-                self._documents.count(room_id, 503, 0.0)
-        seen = self._documents.of(room_id)
-        measured = (
-            Measurement(documents=seen.histogram, failed=seen.failed) if seen else Measurement()
-        )
-        return ProcessReport(at_ms=now_ms, rooms={room_id: measured}, source=HEALTH_CHECK.name)
+            seen = replace(seen, failed=seen.failed + PROBE_DOCUMENTS)
+            self._seen[room_id] = seen, probed_ms
+        return ProcessReport(at_ms=now_ms, rooms={room_id: seen}, source=HEALTH_CHECK.name)
 
     def keep(self, room_ids: set[str]) -> None:
-        self._documents.keep(room_ids)
-        for room_id in self._probed_ms.keys() - room_ids:
-            del self._probed_ms[room_id]
+        for room_id in self._seen.keys() - room_ids:
+            del self._seen[room_id]

@@ -83,10 +83,11 @@ class Passed:
     reports the answer, with one call of `AppRequests.answered`.
     """
 
-    __slots__ = ("__weakref__", "began_s", "document", "forward")
+    __slots__ = ("__weakref__", "arrival", "began_s", "document", "forward")
 
     def __init__(self, forward: Forward, arrival: Arrival) -> None:
         self.forward = forward
+        self.arrival = arrival
         self.document = is_document(forward, arrival)
         self.began_s = time.monotonic()
 
@@ -164,7 +165,7 @@ class AppRequests:
         if passed in self._pending:
             self._pending.discard(passed)
             seconds = max(0.0, began_s - passed.began_s)
-            self.documents.count(passed.forward.room_id, status, seconds)
+            self.documents.answered(passed.forward, passed.arrival, status, seconds)
 
     def pending_documents(self) -> dict[str, Histogram]:
         now_s, ages = time.monotonic(), dict[str, list[float]]()

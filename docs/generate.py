@@ -3,6 +3,7 @@
 """
 
 import json
+import re
 import types
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, replace
@@ -296,18 +297,20 @@ def metrics() -> str:
     gateway = gateway_rows(
         [count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge)
     )
-    lines = []
+    lines: dict[tuple[str, ...], list[str]] = {}
     for row in (*EXPORTED, *gateway):
         kind = row.kind("x", "x").type
         usual = "counter" if row.name.endswith("_total") else "gauge"
         labels = " ".join(f"`{label}`" for label in row.labels)
-        lines.append(entry(row.name, ("" if kind == usual else kind, labels), row.help))
+        meaning = re.sub(r"status \dxx$", "such a status", row.help)
+        lines.setdefault(("" if kind == usual else kind, labels, meaning), []).append(row.name)
     head = (
         "The metrics that `/metrics` on the control listener exports for Prometheus, in addition to"
         " the usual `process_*` metrics.\nNames that end with `_total` are counters, others are"
         " gauges unless the list says otherwise. Labels are in parentheses.\n\n"
     )
-    return "# Metrics\n\n" + NOTE + head + "".join(lines)
+    told = (entry("`, `".join(names), of[:2], of[2]) for of, names in lines.items())
+    return "# Metrics\n\n" + NOTE + head + "".join(told)
 
 
 def alerts() -> str:
@@ -381,8 +384,10 @@ def signature(name: str, spec: FunctionSpec) -> str:
 
 def rules() -> str:
     names: dict[tuple[str, str], list[str]] = {}
+    raw = [name for name in FIELDS if name.startswith("raw.")]
+    assert all(FIELDS[name].kind == FIELDS[name.removeprefix("raw.")].kind for name in raw)
     for name, spec in FIELDS.items():
-        if name not in ALIASES:
+        if name not in (*ALIASES, *raw):
             names.setdefault((str(spec.kind), spec.help), []).append(name)
     fields_ = [entry("`, `".join(same), of[:1], of[1]) for of, same in names.items()]
     old = ", ".join(f"`{name}`" for name in ALIASES)
@@ -405,6 +410,7 @@ def rules() -> str:
         + OPERATORS
         + "\n## Fields\n\n"
         + "".join(fields_)
+        + f"- {', '.join(f'`{name}`' for name in raw)}: as without `raw.`, but as sent, before normalization\n"
         + f"\nDeprecated names of `ip.src...`: {old}.\n"
         + "\n## Functions\n\nA `?` marks an optional parameter.\n\n"
         + "".join(functions)

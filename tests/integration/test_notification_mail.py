@@ -15,11 +15,11 @@ from receivers import MailReceiver
 from store_with_outbox import StoreWithOutbox
 
 from greenroom.alerts.delivery import Delivery, DeliveryOutcome
-from greenroom.alerts.mail import MailServer
 from greenroom.alerts.rules.outbox import Due
 from greenroom.config.alert_entries import mail_notes
 from greenroom.configuration.store import default_url
 from greenroom.outbound import Guard
+from greenroom.outbound.mail import MailServer
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_mail_goes_over_tls_with_a_login_and_not_with_a_wrong_one(
         assert tried() == ""
         with monkeypatch.context() as patch:
             patch.setattr(
-                "greenroom.alerts.mail.TOTAL_S", 2.0
+                "greenroom.outbound.mail.TOTAL_S", 2.0
             )  # both sides wait for the other one's first word
             assert "cannot be used" in tried(
                 security="tls" if security == "starttls" else "starttls"

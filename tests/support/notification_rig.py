@@ -8,13 +8,13 @@ from store_with_outbox import StoreWithOutbox
 
 from greenroom.alerts import delivery, sender
 from greenroom.alerts.delivery import Delivery
-from greenroom.alerts.mail import MailServer
 from greenroom.alerts.sender import NotificationSender
 from greenroom.model.alert import Alert
 from greenroom.model.alert_types import ALERTS, make
 from greenroom.model.change import Put
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.outbound import Guard, OutboundPolicy, RequestLimits
+from greenroom.outbound.mail import MailServer
 
 TYPE = "greenroom_rejecting"
 HERE = OutboundPolicy(ports=(), allowed=("127.0.0.1",))

@@ -9,10 +9,11 @@ import json
 
 import pytest
 
-from greenroom.alerts.mail import MailServer, written
+from greenroom.alerts.mail import written
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.message import Message, payload
 from greenroom.model.alert_types import ALERTS, example, make
+from greenroom.outbound.mail import MailServer
 
 SECRET = "s3cret-value"
 ROW = ALERTS["greenroom_queueing"]

@@ -3,12 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from greenroom.alerts.mail import (
-    MailRefused,
-    MailServer,
-    send,
-    written,
-)
+from greenroom.alerts.mail import written
 from greenroom.alerts.rules.channels import CHANNELS, GENERIC, PAGERDUTY_URL, Channel
 from greenroom.alerts.rules.matching import Destination
 from greenroom.alerts.rules.message import Message
@@ -25,6 +20,7 @@ from greenroom.outbound import (
     RequestLimits,
     exchange,
 )
+from greenroom.outbound.mail import MailRefused, MailServer, send
 
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 """No redirects: a secret is meant for the configured address."""

@@ -1,94 +1,18 @@
-"""E-mail: one message with a text and an HTML part, handed to the operator's own mail server."""
+"""Alerts as e-mail, with a text and an HTML part."""
 
-import asyncio
 import hashlib
-import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from greenroom.alerts.rules.message import Message
-from greenroom.errors import GreenroomError
 from greenroom.outbound import OutboundPolicy
-
-if TYPE_CHECKING:
-    import aiosmtplib
-
-TOTAL_S = 30.0
-
-LOCAL = "localhost"
-"""Nobody else has an address there, and mail servers refuse it."""
+from greenroom.outbound.mail import MailServer
 
 COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
-
-
-@dataclass(frozen=True, slots=True)
-class MailServer:
-    """The operator's own mail server, which may be on a private address."""
-
-    host: str
-    port: int = 587
-    security: str = "starttls"
-    user: str = ""
-    password: str = field(default="", repr=False)
-    sender: str = "greenroom@localhost"
-
-    @property
-    def domain(self) -> str:
-        return self.sender.rpartition("@")[2].strip("> ") or LOCAL
-
-    @property
-    def introduced_as(self) -> str:
-        """In EHLO; a name server would have to be asked each time."""
-        return self.domain if self.domain != LOCAL else socket.gethostname()
-
-
-class MailRefused(GreenroomError):
-    """`permanent`: the server says that it never will."""
-
-    def __init__(self, reason: str, permanent: bool = False) -> None:
-        super().__init__(reason)
-        self.permanent = permanent
-
-
-async def send(server: MailServer, message: EmailMessage) -> None:
-    """Raises MailRefused."""
-    import aiosmtplib  # 40 ms, and most installations send no e-mail
-
-    client = aiosmtplib.SMTP(
-        hostname=server.host,
-        port=server.port,
-        use_tls=server.security == "tls",
-        start_tls=server.security == "starttls",
-        timeout=TOTAL_S,
-        local_hostname=server.introduced_as,
-    )
-    try:
-        async with asyncio.timeout(TOTAL_S), client:
-            if server.user:
-                await client.login(server.user, server.password)
-            await client.send_message(message)
-    except aiosmtplib.SMTPRecipientsRefused as error:
-        first = error.recipients[0]  # every message has one recipient
-        raise MailRefused(
-            f"the mail server refused the recipient: {_said(first)}", first.code >= 500
-        ) from error
-    except aiosmtplib.SMTPAuthenticationError as error:
-        raise MailRefused(f"the mail server refused the login: {_said(error)}") from error
-    except aiosmtplib.SMTPResponseException as error:
-        raise MailRefused(f"the mail server answered {_said(error)}", error.code >= 550) from error
-    except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
-        raise MailRefused(
-            f"the mail server cannot be used: {str(error) or type(error).__name__}"
-        ) from error
-
-
-def _said(error: "aiosmtplib.SMTPResponseException | aiosmtplib.SMTPRecipientRefused") -> str:
-    return f"{error.code} {error.message}"[:200]
 
 
 def written(message: Message, server: MailServer, recipient: str) -> EmailMessage:

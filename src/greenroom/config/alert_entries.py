@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_problems
-from greenroom.alerts.mail import LOCAL, MailServer, Sending
+from greenroom.alerts.mail import Sending
 from greenroom.alerts.policies import POLICIES_MAX, Filters, policy_problems
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.config.documents import ReadTable, TableRead, file_id, read_document, read_named
@@ -28,6 +28,7 @@ from greenroom.model.notification import (
     record_problems,
 )
 from greenroom.outbound import OutboundPolicy
+from greenroom.outbound.mail import LOCAL, MailServer
 from greenroom.settings.process import NotificationSettings, Outbound
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Several

@@ -17,6 +17,7 @@ PURE_ROOMS = (
     "admission",
     "capacity",
     "alerts.rules",
+    "calls.rules",
     "health.rules",
     "simulator",
 )

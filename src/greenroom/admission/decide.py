@@ -11,6 +11,7 @@ here: the ledger answers the question.
 | a bypass rule holds, for every reading of the path | BYPASSED | to the origin, no ticket is opened |
 | the visitor continues on another device, or asks for a link to do so | MOVE | a page; a POST moves the place |
 | somebody in line asks for a calendar entry | CALENDAR | a file, or back to the page |
+| somebody in line wants to be called, or a link in such a mail is followed | CALL | a page, JSON or a script; a POST keeps, confirms or ends it |
 | how long the session lasts is asked, or for more time | SESSION | a page, JSON or a script; a POST extends the session |
 | no ticket, and a CORS preflight of a listed origin | PREFLIGHT | to the origin |
 | no genuine ticket, and no page or JSON can be shown, or another site sent a form | PROVISIONAL | let in for seconds while there is room |
@@ -75,6 +76,9 @@ that link. Only a POST changes anything.
 
 CALENDAR_QUERY = "greenroom=calendar"
 
+CALL_QUERY = "greenroom=call"
+"""With a code behind a dot: the link that confirms an address."""
+
 SESSION_QUERY, SESSION_SCRIPT_QUERY = "greenroom=session", "greenroom=session.js"
 
 _OWN_QUERY = "greenroom="
@@ -103,6 +107,7 @@ class ArrivalQuestion(IntEnum):
     CALENDAR = 14
     SESSION = 15
     RETURN = 16
+    CALL = 17
 
 
 # The members under short names: looking them up in the class for every request costs five times as
@@ -124,6 +129,7 @@ MOVE: Final = ArrivalQuestion.MOVE
 CALENDAR: Final = ArrivalQuestion.CALENDAR
 SESSION: Final = ArrivalQuestion.SESSION
 RETURN: Final = ArrivalQuestion.RETURN
+CALL: Final = ArrivalQuestion.CALL
 
 
 class Receipts(Protocol):
@@ -146,6 +152,9 @@ class Covered(Protocol):
 
     @property
     def moves(self) -> bool: ...
+
+    @property
+    def calls(self) -> bool: ...
 
     @property
     def extensions(self) -> int:
@@ -196,11 +205,13 @@ def _own_page(
     covered: Covered, arrival: Arrival, now_ms: int, found: Found
 ) -> tuple[ArrivalQuestion, Found] | None:
     ranked = rank(found, now_ms, covered.room.claim_ms > 0)
-    if covered.moves and _moves(arrival):
+    if covered.moves and _asks_here(arrival, MOVE_QUERY):
         # a ticket that is too old for the line still says whose place has moved
         return MOVE, ranked or found
     if ranked and _asks_for_entry(covered, arrival):
         return CALENDAR, ranked
+    if covered.calls and _asks_here(arrival, CALL_QUERY):
+        return CALL, ranked
     if covered.extensions and arrival.query in (SESSION_QUERY, SESSION_SCRIPT_QUERY):
         return SESSION, ranked
     return None
@@ -341,10 +352,11 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
     return site == b"cross-site" if site is not None else not from_here(arrival)
 
 
-def _moves(arrival: Arrival) -> bool:
-    behind = arrival.query[len(MOVE_QUERY) :]
+def _asks_here(arrival: Arrival, query: str) -> bool:
+    """For a page of its own with this query, or one that a link leads to by a code behind a dot."""
+    behind = arrival.query[len(query) :]
     return (
-        arrival.query.startswith(MOVE_QUERY)
+        arrival.query.startswith(query)
         and arrival.method in ("GET", "HEAD", "POST")
         and (not behind or behind[0] == ".")
     )

@@ -313,6 +313,7 @@ class _Covered(msgspec.Struct, frozen=True):
     draw: None = None
     passes_well_known: bool = False
     moves: bool = False
+    calls: bool = False
     extensions: int = 0
     crosses_sites: bool = False
 

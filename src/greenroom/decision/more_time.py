@@ -34,7 +34,11 @@ class MoreTime(OwnPage):
             return self._answer(asked, None)
         holder = ticket
         pressed = arrival.method == "POST" and asked_by_own_page(arrival)
-        known = self._later(asked, lambda outcome: self._known(asked, holder, outcome, pressed))
+
+        def told(outcome: Outcome) -> Answer:
+            return self._known(asked, holder, outcome, pressed)
+
+        known = self._later(asked, told)
         if pressed:
             room.ledger.extend(ticket.id, room.extensions, known)
         else:

@@ -12,9 +12,11 @@ from urllib.parse import quote
 
 from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, is_away, rank
 from greenroom.decision.inquiry import Inquiry
-from greenroom.decision.observer import Decided, DecisionEvent
+from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.own_page import OwnPage
 from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
+from greenroom.decision.room_schedule import CompiledRoom
+from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
@@ -67,7 +69,26 @@ def successor(ticket_id: bytes) -> bytes:
     return sha256(b"greenroom move" + ticket_id).digest()[:TICKET_ID_BYTES]
 
 
+def code_of(sealer: Sealer, room_id: bytes, ticket: Ticket, now_ms: int, lasts_ms: int) -> str:
+    """`lasts_ms`: CODE_MS to LONGEST_CODE_MS longer."""
+    flags = (lasts_ms - CODE_MS) * 2 + (0 if ticket.accepted_ms else _WAITS)
+    home = ticket.home if ticket.home >= AWAY and not ticket.accepted_ms else NO_HOME
+    named = Ticket(ticket.id, ticket.key, now_ms, ticket.checked_ms, flags, home)
+    return sealer.seal(named, _ASSOCIATED + room_id).decode()
+
+
 class MovingPlace(OwnPage):
+    def __init__(
+        self,
+        sealer: Sealer,
+        now_ms: Callable[[], int],
+        failed: Callable[[Exception, Inquiry], Verdict],
+        observe: Observer,
+    ) -> None:
+        super().__init__(sealer, now_ms, failed, observe)
+        self.moved: Callable[[CompiledRoom, bytes, bytes], None] | None = None
+        """Receives the room, and the ids of a place or session before and after a move."""
+
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival = asked.arrival
         self._observe(
@@ -108,10 +129,9 @@ class MovingPlace(OwnPage):
         url = f"{arrival.scheme}://{quote(where, safe=':[]')}{path}"
         if not room.moves:
             return url
-        flags = (lasts_ms - CODE_MS) * 2 + (0 if ticket.accepted_ms else _WAITS)
-        home = ticket.home if ticket.home >= AWAY and not ticket.accepted_ms else NO_HOME
-        named = Ticket(ticket.id, ticket.key, asked.now_ms, ticket.checked_ms, flags, home)
-        return f"{url}?{MOVE_QUERY}.{self._sealer.seal(named, _ASSOCIATED + room.id).decode()}"
+        return (
+            f"{url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, ticket, asked.now_ms, lasts_ms)}"
+        )
 
     # -- by the code of a link ---------------------------------------------------------------------
 
@@ -134,6 +154,7 @@ class MovingPlace(OwnPage):
                 return for_scripts(OUTAGE, room.page, asked.arrival)
             if outcome.standing is Standing.GONE:
                 return self._page(asked, notice_page)
+            self._report(asked, code.id, successor(code.id))
             for ticket in others:
                 self._give_up(asked, ticket)
             return self._arrived(asked, successor(code.id), code.key, code.home)
@@ -206,6 +227,7 @@ class MovingPlace(OwnPage):
                 return for_scripts(OUTAGE, asked.room.page, asked.arrival)
             if outcome.standing is Standing.GONE:  # it moved on at this very moment
                 return self._moved(asked)
+            self._report(asked, holder, successor(holder))
             ticket = asked.found[0][0]
             return self._arrived(asked, successor(holder), ticket.key, ticket.home)
 
@@ -235,6 +257,10 @@ class MovingPlace(OwnPage):
             room.ledger.peek(ticket_id, ticket.key, self._later(asked, seen))
 
         look(successor(ticket.id) if moved else ticket.id, moved)
+
+    def _report(self, asked: Inquiry, old: bytes, new: bytes) -> None:
+        if asked.room.calls and self.moved is not None:
+            self.moved(asked.room, old, new)
 
     # -- answers -----------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class Decided(IntEnum):
     CALENDAR = 19  # was sent an entry for a calendar
     SESSION = 20  # asked how long the session lasts, or for more time
     REENTERED = 21  # let in by this request, by the turn that was kept when the origin failed
+    CALL = 22  # wants to be called, or asked how
 
 
 class DecisionEvent(msgspec.Struct, frozen=True, gc=False):

@@ -1,12 +1,14 @@
 """Pages of greenroom itself that a visitor with a ticket opens from the waiting page or a session."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Observer
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
-from greenroom.model.visit import Outcome
+
+T = TypeVar("T")
 
 
 class OwnPage:
@@ -22,14 +24,12 @@ class OwnPage:
         self._failed = failed
         self._observe = observe
 
-    def _later(
-        self, asked: Inquiry, answer: Callable[[Outcome], Verdict | None]
-    ) -> Callable[[Outcome], None]:
-        """For the ledger. None: `answer` asked it again."""
+    def _later(self, asked: Inquiry, answer: Callable[[T], Verdict | None]) -> Callable[[T], None]:
+        """For the ledger, or what else answers later. None: `answer` asked it again."""
 
-        def answered(outcome: Outcome) -> None:
+        def answered(found: T) -> None:
             try:
-                verdict = answer(outcome)
+                verdict = answer(found)
             except Exception as error:
                 verdict = self._failed(error, asked)
             if verdict is not None:

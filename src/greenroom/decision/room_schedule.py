@@ -59,6 +59,7 @@ class CompiledRoom(msgspec.Struct, frozen=True):
     offers: tuple[Offer, ...] | None = None
     moves: bool = False
     extensions: int = 0
+    calls: bool = False
 
     @property
     def keeps_absent(self) -> bool:
@@ -189,11 +190,12 @@ def compile_room(
     offers: tuple[Offer, ...] | None = None,
     moves: bool = False,
     extensions: int = 0,
+    calls: bool = False,
 ) -> RoomSchedule:
     """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
     be had.
     """
-    pages: dict[str, Page] = {}
+    pages: dict[tuple[str, bool], Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []
     for from_ms, effective in course(room, events, now_ms):
         shown = effective.room
@@ -201,8 +203,10 @@ def compile_room(
             # everyone waits with a place: the event's page would tell them that it is closed
             shown = dataclasses.replace(shown, custom_page_html=room.custom_page_html)
         html = shown.custom_page_html
-        if html not in pages:
-            pages[html] = compile_page(shown, offers is not None, moves)
+        called = calls and shown.claim_ms > 0 and shown.queueing_method == "fifo"
+        if (html, called) not in pages:
+            pages[html, called] = compile_page(shown, offers is not None, moves, called)
+        page = pages[html, called]
         scheduled = scheduled_draw_of(room, effective.event) if effective.event else None
         if scheduled and (draw is None or draw.draw_id != scheduled.draw_id):
             draw = PrequeueDraw(
@@ -213,7 +217,7 @@ def compile_room(
             id=room.id.encode(),
             effective=effective,
             ledger=ledger,
-            page=pages[html],
+            page=page,
             cookies=cookies,
             cookie_name=room.cookie_name.encode(),
             holds_nobody=effective.holds_nobody,
@@ -227,10 +231,11 @@ def compile_room(
             renews=not effective.room.disable_session_renewal,
             obeys_origin=bool(effective.room.enabled_origin_commands),
             line_table=SharedTable(ledger) if effective.room.line_table else None,
-            tells_newcomers=pages[html].custom or draw is not None or effective.event is not None,
+            tells_newcomers=page.custom or draw is not None or effective.event is not None,
             offers=offers,
             moves=moves,
             extensions=extensions,
+            calls=called,
         )
         stages.append((from_ms, compiled))
     return RoomSchedule(stages, on_error)

@@ -23,6 +23,7 @@ from greenroom.admission.decide import (
 from greenroom.admission.ledger.keeping import is_due
 from greenroom.decision.admitting import Admitting
 from greenroom.decision.calendar_link import CalendarLink
+from greenroom.decision.calling import Calling
 from greenroom.decision.data_centers import DataCenters, or_abroad
 from greenroom.decision.holding import Holding
 from greenroom.decision.inquiry import Inquiry, Late
@@ -109,6 +110,8 @@ class DecisionService:
 
         self._moving = MovingPlace(sealer, clock.now_ms, failed, observe)
         self._calendar = CalendarLink(self._moving, sealer, failed, observe)
+        self.calling = Calling(sealer, clock.now_ms, failed, observe)
+        self._moving.moved = self._moved
         self._more_time = MoreTime(sealer, clock.now_ms, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
@@ -215,6 +218,7 @@ class DecisionService:
             ArrivalQuestion.LINE_TABLE: self._line_table,
             ArrivalQuestion.MOVE: self._moving.verdict,
             ArrivalQuestion.CALENDAR: self._calendar.verdict,
+            ArrivalQuestion.CALL: self.calling.verdict,
             ArrivalQuestion.SESSION: self._more_time.verdict,
             ArrivalQuestion.RETURN: self._return,
             ArrivalQuestion.PREFLIGHT: lambda asked: self._by(asked, Decided.PREFLIGHT),
@@ -366,6 +370,8 @@ class DecisionService:
             left(NOBODY)
         else:
             room.ledger.leave(ticket.id, ticket.key, left)
+            if room.calls and self.calling.desk is not None:
+                self.calling.desk.drop(room.room.id, ticket.id)
         # A cookie that holds no genuine ticket is left alone: any page could send such a request,
         # and delete what it did not set.
         return left_answer(
@@ -373,6 +379,10 @@ class DecisionService:
             arrival,
             room.cookies.of(arrival.scheme, arrival.prefix).expire() if ticket is not None else b"",
         )
+
+    def _moved(self, room: CompiledRoom, old: bytes, new: bytes) -> None:
+        if self.calling.desk is not None:
+            self.calling.desk.move(room.room.id, old, new)
 
     def _receipt(self, asked: Inquiry) -> Verdict:
         room, ticket = asked.room, asked.found[0][0]

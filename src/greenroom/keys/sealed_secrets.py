@@ -3,6 +3,7 @@ database alone reveals none. The newest key seals, any opens.
 """
 
 import base64
+import hmac
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -55,6 +56,17 @@ class SealedSecrets:
             return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], of.encode()).decode()
         except (InvalidTag, ValueError):
             raise StorageFailed("it is damaged, or belongs to another record") from None
+
+    def derived(self, purpose: str, key_id: str = "") -> tuple[str, bytes]:
+        """The key's id and 32 bytes: always the same for one key. Without `key_id`, of the oldest key,
+        so that a rotation does not change them. Raises StorageFailed when there is no such key.
+        """
+        keys = self._keys() or (self._sealing(),)
+        key = next((key for key in keys if key.id.hex() == key_id), None) if key_id else keys[0]
+        if key is None:
+            raise StorageFailed(f"the key {key_id} is not in {self._file.path}")
+        made = hmac.digest(key.secret, b"greenroom " + purpose.encode(), "sha256")
+        return key.id.hex(), made
 
     def rotate(self) -> str:
         """Returns the id. Raises StorageFailed or InvalidConfig."""

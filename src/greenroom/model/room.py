@@ -362,8 +362,17 @@ class Room:
         extension=True,
         form=FormSpec("more", "Offer a calendar entry for waits over (minutes)"),
     )
+    call_after_minutes: int = spec(
+        "the built-in page offers to call visitors, by browser push or e-mail, while the estimated"
+        " wait (median) is longer than this, in minutes; `fifo` with `claim_minutes` only; 0: never",
+        0,
+        low=0,
+        high=1_440,
+        extension=True,
+        form=FormSpec("more", "Offer to call visitors for waits over (minutes)"),
+    )
     claim_minutes: int = spec(
-        "visitors who have taken a calendar entry may close the page; their place waits for so long"
+        "visitors who have taken a calendar entry or are called may close the page; their place waits for so long"
         " after its turn, in minutes, and holds nobody up; `fifo` only; 0: the page stays open",
         10,
         low=0,
@@ -501,7 +510,11 @@ class Room:
     @property
     def claim_ms(self) -> int:
         """0: no place is kept of somebody who closes the page."""
-        return self.claim_minutes * 60_000 if self.calendar_after_minutes else 0
+        return (
+            self.claim_minutes * 60_000
+            if self.calendar_after_minutes or self.call_after_minutes
+            else 0
+        )
 
     @property
     def check_in_max_s(self) -> int:

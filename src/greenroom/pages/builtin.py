@@ -11,7 +11,7 @@ from gzip import compress
 from hashlib import sha256
 from html import escape
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -96,6 +96,18 @@ def same_for_all(held: Held) -> bool:
     return not held.in_line and not held.receipt and view_of(held) in SHARED
 
 
+class Away(NamedTuple):
+    """Over how many minutes of median wait the page offers a calendar entry, and a message; 0:
+    never.
+    """
+
+    calendar: int = 0
+    calls: int = 0
+
+
+STAYS = Away()
+
+
 class BuiltIn:
     def __init__(
         self,
@@ -104,28 +116,24 @@ class BuiltIn:
         table: str = "",
         offers: bool = False,
         moves: bool = False,
-        calendar: int = 0,
+        away: Away = STAYS,
     ) -> None:
-        """`calendar`: a median wait of more minutes offers an entry; 0: never."""
         slots = slots_of(words)
-        add = words.calendar["add"].encode()
-        slots["calendar",] = lambda facts: (add if facts.minutes > calendar else b"",)
+        add, tell = words.calendar["add"].encode(), words.call["add"].encode()
+        slots["calendar",] = lambda facts: (add if facts.minutes > away.calendar else b"",)
+        slots["call",] = lambda facts: (tell if facts.minutes > away.calls else b"",)
         slots["kept",] = lambda facts: (_kept(words, facts.held.away_minutes),)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
             view: Filled(
-                _pieces(
-                    source("page.html"), view, words, brand, False, table, offers, moves, calendar
-                ),
+                _pieces(source("page.html"), view, words, brand, False, table, offers, moves, away),
                 slots,
             )
             for view in LAYOUTS
         }
         self._words = {
-            view: Filled(
-                _pieces(_words_json(view, offers, calendar), view, words, brand, True), slots
-            )
+            view: Filled(_pieces(_words_json(view, offers, away), view, words, brand, True), slots)
             for view in LAYOUTS
         }
         self._news: dict[bytes, tuple[str, Filled]] = {}
@@ -134,7 +142,7 @@ class BuiltIn:
                 view,
                 Filled(
                     _pieces(
-                        _news_json(view, words, bool(table), offers, calendar),
+                        _news_json(view, words, bool(table), offers, away),
                         view,
                         words,
                         brand,
@@ -146,7 +154,7 @@ class BuiltIn:
             self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
         self._turns = {
             view: Filled(
-                _pieces(_turn_json(view, bool(table), offers, calendar), view, words, brand, True),
+                _pieces(_turn_json(view, bool(table), offers, away), view, words, brand, True),
                 slots,
             )
             for view in LAYOUTS
@@ -192,7 +200,7 @@ def _pieces(
     table: str = "",
     offers: bool = False,
     moves: bool = False,
-    calendar: int = 0,
+    away: Away = STAYS,
 ) -> list[str]:
     """Alternating text and names of holes."""
     layout = LAYOUTS[view]
@@ -220,8 +228,9 @@ def _pieces(
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
     texts |= {"warning": "", "stock": "", "move": _MOVE if moves else ""}
-    texts["calendar_link"] = _CALENDAR if calendar else ""
-    texts["keep"] = _KEPT if calendar else "{l_keep}"
+    texts["calendar_link"] = _CALENDAR if away.calendar else ""
+    texts["call_link"] = _CALL if away.calls else ""
+    texts["keep"] = _KEPT if any(away) else "{l_keep}"
     if offers:
         texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
         title = words.offers["title"]
@@ -277,12 +286,16 @@ _MOVE = ' <a id=move href="?greenroom=move" target=_blank>{l_move}</a>'
 
 _CALENDAR = ' <a id=calendar href="?greenroom=calendar" download{calendar_hidden}>{calendar}</a>'
 
+_CALL = ' <a id=call href="?greenroom=call"{call_hidden}>{call}</a>'
+
 _KEPT = "<span id=kept>{kept}</span>"
 
 _OFFERS = {"short": "{short}", "offers": "{offers_text}"}
 """Of an update, by element: none where the room has never said what is left."""
 
-_ENTRY = {"calendar": "{calendar}", "kept": "{kept}"}
+_CALENDAR_TEXT, _CALL_TEXT, _KEPT_TEXT = (
+    {name: f"{{{name}}}"} for name in ("calendar", "call", "kept")
+)
 
 _NEWS = '{"greenroom":{"nextTrySeconds":{next_try},"progress":{progress},"joinedMs":{joined},"updatedMs":{updated},"words":'
 
@@ -294,28 +307,33 @@ def _numbers_json(table: bool) -> str:
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
-def _news_json(view: str, words: Language, table: bool, offers: bool, calendar: int) -> str:
+def _news_json(view: str, words: Language, table: bool, offers: bool, away: Away) -> str:
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    texts |= _extra_texts(offers, calendar)
+    texts |= _extra_texts(offers, away)
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
     return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
 
 
-def _turn_json(view: str, table: bool, offers: bool, calendar: int) -> str:
-    return f"{_numbers_json(table)}{_words_json(view, offers, calendar)}}}}}"
+def _turn_json(view: str, table: bool, offers: bool, away: Away) -> str:
+    return f"{_numbers_json(table)}{_words_json(view, offers, away)}}}}}"
 
 
-def _extra_texts(offers: bool, calendar: int) -> dict[str, str]:
-    return (_OFFERS if offers else {}) | (_ENTRY if calendar else {})
+def _extra_texts(offers: bool, away: Away) -> dict[str, str]:
+    return (
+        (_OFFERS if offers else {})
+        | (_CALENDAR_TEXT if away.calendar else {})
+        | (_CALL_TEXT if away.calls else {})
+        | (_KEPT_TEXT if any(away) else {})
+    )
 
 
-def _words_json(view: str, offers: bool, calendar: int) -> str:
+def _words_json(view: str, offers: bool, away: Away) -> str:
     texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    texts |= _extra_texts(offers, calendar)
+    texts |= _extra_texts(offers, away)
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 
@@ -351,9 +369,9 @@ def built_in(
     table: str = "",
     offers: bool = False,
     moves: bool = False,
-    calendar: int = 0,
+    away: Away = STAYS,
 ) -> BuiltIn:
-    return BuiltIn(language(tag), brand, table, offers, moves, calendar)
+    return BuiltIn(language(tag), brand, table, offers, moves, away)
 
 
 @lru_cache(None)

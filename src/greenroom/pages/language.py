@@ -94,6 +94,7 @@ class Language:
         self.offers: dict[str, str] = words["offers"]
         self.move: dict[str, str] = words["move"]
         self.calendar: dict[str, str] = words["calendar"]
+        self.call: dict[str, str] = words["call"]
         self.session: dict[str, str] = words["session"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]

@@ -34,11 +34,13 @@ def link_json(url: str, until_ms: int) -> bytes:
 
 def confirm_page(tag: str, brand: Brand, action: str, has_own: bool) -> bytes:
     warning = f"<p id=notice>{language(tag).move['own']}</p>" if has_own else ""
-    return _page(tag, brand, "here", "ask", warning + _button(tag, action, "here"))
+    return _page(tag, brand, "here", "ask", warning + button(action, language(tag).move["here"]))
 
 
 def moved_page(tag: str, brand: Brand) -> bytes:
-    return _page(tag, brand, "moved", "moved_lead", _button(tag, "?greenroom=move", "back"))
+    return _page(
+        tag, brand, "moved", "moved_lead", button("?greenroom=move", language(tag).move["back"])
+    )
 
 
 def notice_page(tag: str, brand: Brand) -> bytes:
@@ -46,9 +48,8 @@ def notice_page(tag: str, brand: Brand) -> bytes:
     return _page(tag, brand, "used", "used_lead", "")
 
 
-def _button(tag: str, action: str, name: str) -> str:
-    words = language(tag).move
-    return f'<form method=post action="{escape(action)}"><button>{words[name]}</button></form>'
+def button(action: str, text: str) -> str:
+    return f'<form method=post action="{escape(action)}"><button>{text}</button></form>'
 
 
 def _page(tag: str, brand: Brand, heading: str, lead: str, block: str) -> bytes:

@@ -14,6 +14,7 @@ from greenroom.pages.builtin import (
     CONTENT_SECURITY_POLICY,
     FORM_GOES_BEFORE,
     LAYOUTS,
+    Away,
     alone,
     built_in,
     content_security_policy,
@@ -63,7 +64,7 @@ class Page:
     """The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_asked", "_built_in", "_moves", "_offers", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
+        "_asked", "_built_in", "_calls", "_moves", "_offers", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
         "follows", "html_headers", "json_headers", "language",
     )  # fmt: skip
 
@@ -74,15 +75,15 @@ class Page:
         language: str,
         offers: bool = False,
         moves: bool = False,
+        calls: bool = False,
     ) -> None:
         self.language = language
         self._room = room
         brand = self.brand = brand_of(room, language)
         table = _table_of(room)
-        self._built_in = built_in(
-            language, brand, table, offers, moves, room.calendar_after_minutes
-        )
-        self._offers, self._moves = offers, moves
+        away = Away(room.calendar_after_minutes, room.call_after_minutes if calls else 0)
+        self._built_in = built_in(language, brand, table, offers, moves, away)
+        self._offers, self._moves, self._calls = offers, moves, calls
         self._template = template
         self.follows = room.follow_accept_language
         self._spoken: dict[str, Page] = {}
@@ -109,7 +110,7 @@ class Page:
         page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
         if page is None:
             page = self._spoken[wanted] = Page(
-                self._room, self._template, wanted, self._offers, self._moves
+                self._room, self._template, wanted, self._offers, self._moves, self._calls
             )
         if accept_language is None or len(accept_language) <= HEADER_MAX:
             if len(self._asked) >= HEADERS_REMEMBERED:
@@ -236,11 +237,13 @@ def _with_form(headers: AnswerHeaders, kept: bool) -> AnswerHeaders:
     )
 
 
-def compile_page(room: Room, offers: bool = False, moves: bool = False) -> Page:
+def compile_page(
+    room: Room, offers: bool = False, moves: bool = False, calls: bool = False
+) -> Page:
     """A template that cannot be used gives the built-in page."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     own = template if isinstance(template, Template) else None
-    return Page(room, own, room.default_template_language, offers, moves)
+    return Page(room, own, room.default_template_language, offers, moves, calls)
 
 
 def _table_of(room: Room) -> str:

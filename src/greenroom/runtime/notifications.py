@@ -21,6 +21,7 @@ from greenroom.model.alert import Alert, Incident
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.outbound import Guard, read_target
 from greenroom.outbound.guard import Listening
+from greenroom.outbound.mail import MailServer
 from greenroom.runtime.alert_picture import PictureTaker
 
 WhatRuns = tuple[ProcessState, Config]
@@ -94,8 +95,16 @@ class Notifications:
         return self._test_mode
 
     @property
+    def guard(self) -> Guard:
+        return self._delivery.guard
+
+    @property
+    def mail_server(self) -> MailServer | None:
+        return self._delivery.mail_server
+
+    @property
     def mail_ready(self) -> bool:
-        return self._delivery.mail_server is not None
+        return self.mail_server is not None
 
     def url_problem(self, url: str) -> str:
         return self._delivery.guard.policy.target_problem(read_target(url))

@@ -35,6 +35,7 @@ from greenroom.outbound import Guard
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
+from greenroom.runtime.calls import ProcessCalls
 from greenroom.runtime.capacity import ProcessCapacity
 from greenroom.runtime.clock import ClockWatch, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
@@ -356,6 +357,7 @@ class Process:
                 table, ring, self._clock, self._on_error, observers
             )
             decision.data_centers = assemble.data_centers(self.config)
+            calls = self._calls(data, decision, ending)
             capacity = self._capacity = self._made_capacity(ledgers, health)
             ending.push_async_callback(capacity.close)
             self._settle(decision.table, ledgers, ledgers.open)
@@ -384,6 +386,7 @@ class Process:
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,
                     *([self._notifications.run] if self._notifications else []),
+                    *([calls.run] if calls else []),
                     self._compile_the_rest,
                     self._check_health,
                     lambda: capacity.run(lambda: decision.table),

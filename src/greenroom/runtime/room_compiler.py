@@ -228,6 +228,7 @@ class RoomCompiler:
             if name in lists
         }
         moves = places_move(config, room, events)
+        calls = room.call_after_minutes > 0 and moves
         extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (
@@ -240,6 +241,7 @@ class RoomCompiler:
             config.documents.offers_of(room.id),
             moves,
             extensions,
+            calls,
             id(ledgers.ledger),
             id(lookups),
         )
@@ -265,6 +267,7 @@ class RoomCompiler:
             offers=config.documents.offers_of(room.id),
             moves=moves,
             extensions=extensions,
+            calls=calls,
         )
         if room.custom_page_html and not schedule.now.page.custom:
             wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))

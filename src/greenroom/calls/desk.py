@@ -1,0 +1,212 @@
+"""Keeps what visitors leave so as to be called: sealed, within limits, one row for each place."""
+
+import asyncio
+import hmac
+from collections.abc import Callable, Coroutine
+from ipaddress import ip_address, ip_network
+from typing import Any, TypeVar
+
+import msgspec
+
+from greenroom.calls.web_push import bytes_of, public_bytes, text_of, vapid_key
+from greenroom.decision.calling import Channels
+from greenroom.errors import StorageFailed
+from greenroom.keys.sealed_secrets import SealedSecrets
+from greenroom.ledgers.calls import CallStore
+from greenroom.model.call import EMAIL, PUSH, Call
+from greenroom.model.record import replace
+from greenroom.outbound import Guard, OutboundRefused, read_target
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+PER_ADDRESS, PER_ADDRESS_MS = 3, DAY_MS
+"""Requests to confirm, in all rooms together: what a stranger can be sent at most."""
+
+PER_NETWORK, PER_NETWORK_MS = 100, HOUR_MS
+"""Visitors of a mobile network share an address."""
+
+PER_ROOM, PER_ROOM_MS = 300, 60_000
+
+REFUSED_MS = 30 * DAY_MS
+"""How long nothing is sent to an address whose owner did not want it."""
+
+T = TypeVar("T")
+
+_PURPOSE_PUSH, _PURPOSE_NAMES = "push", "calls"
+
+
+class SealedCalls:
+    """Rows as records. Methods raise StorageFailed."""
+
+    def __init__(self, store: CallStore, secrets: SealedSecrets) -> None:
+        self.store = store
+        self._secrets = secrets
+
+    async def get(self, room_id: str, ticket_id: bytes) -> tuple[Call, bytes] | None:
+        """With its sealed form. A row that cannot be opened any more is dropped."""
+        sealed = await self.store.get(room_id, ticket_id)
+        if sealed is None:
+            return None
+        try:
+            opened = self._secrets.open(sealed.decode(), _of(room_id))
+            return msgspec.json.decode(opened, type=Call), sealed
+        except (StorageFailed, ValueError):
+            await self.store.drop(room_id, ticket_id)
+            return None
+
+    async def put(
+        self, room_id: str, ticket_id: bytes, call: Call, was: bytes | None = None
+    ) -> bool:
+        sealed = self._secrets.seal(msgspec.json.encode(call).decode(), _of(room_id)).encode()
+        return await self.store.put(room_id, ticket_id, sealed, was)
+
+    def named(self, kind: str, text: str) -> str:
+        """Counts are kept under a keyed hash of what they count."""
+        secret = self._secrets.derived(_PURPOSE_NAMES)[1]
+        return f"{kind}:{hmac.digest(secret, text.encode(), 'sha256').hex()[:32]}"
+
+    def push_secret(self, key_id: str = "") -> tuple[str, bytes]:
+        return self._secrets.derived(_PURPOSE_PUSH, key_id)
+
+
+class Desk:
+    """Make it inside the event loop."""
+
+    def __init__(
+        self,
+        calls: SealedCalls,
+        guard: Callable[[], Guard],
+        mails: Callable[[], bool],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """`mails`: whether a mail server is set."""
+        self._calls = calls
+        self._guard = guard
+        self._mails = mails
+        self._on_error = on_error
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._channels: tuple[str, str] | None = None
+
+    def channels(self) -> Channels:
+        if self._channels is None:
+            try:
+                key_id, secret = self._calls.push_secret()
+            except StorageFailed as error:
+                self._on_error(error)
+                return Channels(self._mails())
+            self._channels = text_of(public_bytes(vapid_key(secret))), key_id
+        return Channels(self._mails(), *self._channels)
+
+    def put(
+        self, room_id: str, ticket_id: bytes, call: Call, client: str, then: Callable[[str], None]
+    ) -> None:
+        self._run(self._put(room_id, ticket_id, call, client), then, "invalid")
+
+    def find(self, room_id: str, ticket_id: bytes, then: Callable[[Call | None], None]) -> None:
+        self._run(self._found(room_id, ticket_id), then, None)
+
+    def confirm(
+        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
+    ) -> None:
+        self._run(self._confirm(room_id, ticket_id, asked_ms), then, False)
+
+    def refuse(
+        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
+    ) -> None:
+        self._run(self._refuse(room_id, ticket_id, asked_ms), then, False)
+
+    def drop(self, room_id: str, ticket_id: bytes) -> None:
+        self._run(self._calls.store.drop(room_id, ticket_id), lambda _: None, None)
+
+    def move(self, room_id: str, old: bytes, new: bytes) -> None:
+        self._run(self._calls.store.move(room_id, old, new), lambda _: None, None)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    async def _put(self, room_id: str, ticket_id: bytes, call: Call, client: str) -> str:
+        if call.channel == PUSH and not self._usable(call):
+            return "invalid"
+        calls, take = self._calls, self._calls.store.take
+        if not await take(calls.named("network", network_of(client)), PER_NETWORK, PER_NETWORK_MS):
+            return "many"
+        if not await take(calls.named("room", room_id), PER_ROOM, PER_ROOM_MS):
+            return "many"
+        state = "check" if call.channel == EMAIL else "on"
+        before = await calls.get(room_id, ticket_id)
+        if before is not None and _same(before[0], call):
+            renewed = replace(before[0], travel_ms=call.travel_ms)
+            await calls.put(room_id, ticket_id, renewed, before[1])
+            return "on" if before[0].confirmed else state
+        if not await take(self._address(call.to), PER_ADDRESS, PER_ADDRESS_MS):
+            # The answer is the same: it must not tell who has refused.
+            await calls.store.drop(room_id, ticket_id)
+            return state
+        await calls.put(room_id, ticket_id, call, before[1] if before else None)
+        return state
+
+    def _usable(self, call: Call) -> bool:
+        try:
+            target = read_target(call.to)
+            key = self._calls.push_secret(call.vapid)[0]
+            point = bytes_of(call.p256dh)
+        except (OutboundRefused, StorageFailed, ValueError):
+            return False
+        refused = self._guard().policy.target_problem(target)
+        return not refused and key == call.vapid and point[0] == 4
+
+    async def _found(self, room_id: str, ticket_id: bytes) -> Call | None:
+        found = await self._calls.get(room_id, ticket_id)
+        return found[0] if found else None
+
+    async def _confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
+        found = await self._calls.get(room_id, ticket_id)
+        if found is None or found[0].asked_ms != asked_ms:
+            return False
+        if found[0].confirmed:
+            return True
+        return await self._calls.put(
+            room_id, ticket_id, replace(found[0], confirmed=True, sent=""), found[1]
+        )
+
+    async def _refuse(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
+        found = await self._calls.get(room_id, ticket_id)
+        if found is None or found[0].asked_ms != asked_ms:
+            return False
+        await self._calls.store.block(self._address(found[0].to), REFUSED_MS)
+        await self._calls.store.drop(room_id, ticket_id)
+        return True
+
+    def _address(self, to: str) -> str:
+        return self._calls.named("address", to.lower())
+
+    def _run(self, work: Coroutine[Any, Any, T], then: Callable[[T], None], failed: T) -> None:
+        async def run() -> None:
+            try:
+                found = await work
+            except Exception as error:
+                self._on_error(error)
+                found = failed
+            then(found)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def network_of(client: str) -> str:
+    """Whose requests are counted together: of IPv6 a /64, which one household has."""
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+
+
+def _same(one: Call, other: Call) -> bool:
+    return (one.channel, one.to, one.p256dh, one.auth) == (
+        other.channel, other.to, other.p256dh, other.auth,
+    )  # fmt: skip
+
+
+def _of(room_id: str) -> str:
+    return f"call {room_id}"

@@ -1,0 +1,51 @@
+"""When a visitor who wants to be called is sent which message, and when the row ends."""
+
+from typing import NamedTuple
+
+from greenroom.model.call import CONFIRM, NOW, SOON, Call
+from greenroom.model.visit import Outcome, Standing
+
+CONFIRM_MS = 1_800_000
+"""An address that nobody has confirmed by then is dropped."""
+
+LOOK_MS = 3_000
+
+LOOK_MAX_MS = 60_000
+"""A place that ended far from its turn is noticed by then."""
+
+NOW_S = 20.0
+"""At a median wait of so much, the turn counts as come: the visitor needs as long to open the page."""
+
+
+class Step(NamedTuple):
+    """`message` is one of those of `model.call`, or empty. `again_ms`: from now."""
+
+    message: str = ""
+    ends: bool = False
+    again_ms: int = LOOK_MS
+
+
+def step(call: Call, outcome: Outcome, opened: bool, now_ms: int) -> Step:
+    """`outcome`: of `reclaim`. `opened`: the room admits visitors."""
+    if outcome.storage_failed:
+        return Step()
+    if outcome.standing is Standing.GONE or call.sent == NOW:
+        return Step(ends=True)
+    if not call.confirmed:
+        if outcome.standing is Standing.ACTIVE or now_ms - call.asked_ms > CONFIRM_MS:
+            return Step(ends=True)
+        return Step("" if call.sent else CONFIRM)
+    if outcome.standing is Standing.ACTIVE:
+        return Step(NOW, ends=True)
+    if not opened:
+        return Step()
+    estimate = outcome.estimate
+    if outcome.ahead == 0 or (estimate is not None and estimate.p50_s <= NOW_S):
+        return Step(NOW, ends=True)
+    if estimate is None:
+        return Step()
+    left_ms = int(estimate.p25_s * 1000) - call.travel_ms
+    if left_ms <= 0 and call.sent != SOON:
+        return Step(SOON)
+    wait_ms = left_ms if left_ms > 0 else int(estimate.p25_s * 1000)
+    return Step(again_ms=min(max(wait_ms // 4, LOOK_MS), LOOK_MAX_MS))

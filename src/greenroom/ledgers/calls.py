@@ -1,0 +1,135 @@
+"""Who wants to be called, beside the ledgers: one sealed row for each place, in a file that
+overwrites what it deletes. The file exists from the first row on.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from greenroom.errors import StorageFailed
+from greenroom.model.clock import Clock
+
+CALLS_FILE = "calls.db"
+
+T = TypeVar("T")
+
+
+class CallStore(Protocol):
+    """Methods raise StorageFailed. A row is named by the room and the ticket id of its place."""
+
+    async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
+        """Replaces `was` (None: no row). False, and nothing is changed, if there is another one."""
+
+    async def get(self, room: str, ticket_id: bytes) -> bytes | None: ...
+
+    async def drop(self, room: str, ticket_id: bytes) -> None: ...
+
+    async def move(self, room: str, old: bytes, new: bytes) -> None:
+        """The place goes on under the id `new`."""
+
+    async def ids(self) -> list[tuple[str, bytes]]: ...
+
+    async def take(self, name: str, limit: int, lasts_ms: int) -> bool:
+        """Counts one under `name`. False: there were `limit` since the first, `lasts_ms` ago at most."""
+
+    async def block(self, name: str, lasts_ms: int) -> None:
+        """`take` fails for so long."""
+
+
+_BLOCKED = 1 << 30
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
+  room TEXT, ticket BLOB, sealed BLOB NOT NULL, PRIMARY KEY (room, ticket)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS taken (
+  name TEXT PRIMARY KEY, count INTEGER NOT NULL, until_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+class CallFile:
+    """For one process. Calls of `sqlite3` block for milliseconds; visitors who ask are few."""
+
+    def __init__(self, data: Path, clock: Clock) -> None:
+        self._path = data / CALLS_FILE
+        self._now_ms = clock.now_ms
+        self._opened: sqlite3.Connection | None = None
+
+    async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
+        if was is None:
+            change = "INSERT OR IGNORE INTO calls (sealed, room, ticket) VALUES (?, ?, ?)"
+            return await self._write(change, sealed, room, ticket_id) == 1
+        change = "UPDATE calls SET sealed = ? WHERE room = ? AND ticket = ? AND sealed = ?"
+        return await self._write(change, sealed, room, ticket_id, was) == 1
+
+    async def get(self, room: str, ticket_id: bytes) -> bytes | None:
+        found = self._read(
+            "SELECT sealed FROM calls WHERE room = ? AND ticket = ?", room, ticket_id
+        )
+        return found[0][0] if found else None
+
+    async def drop(self, room: str, ticket_id: bytes) -> None:
+        if self._path.exists():
+            await self._write("DELETE FROM calls WHERE room = ? AND ticket = ?", room, ticket_id)
+
+    async def move(self, room: str, old: bytes, new: bytes) -> None:
+        if self._path.exists():
+            change = "UPDATE OR REPLACE calls SET ticket = ? WHERE room = ? AND ticket = ?"
+            await self._write(change, new, room, old)
+
+    async def ids(self) -> list[tuple[str, bytes]]:
+        rows = self._read("SELECT room, ticket FROM calls")
+        return [(room, ticket_id) for room, ticket_id in rows]
+
+    async def take(self, name: str, limit: int, lasts_ms: int) -> bool:
+        now_ms = self._now_ms()
+        await self._write("DELETE FROM taken WHERE until_ms <= ?", now_ms)
+        await self._write(
+            "INSERT INTO taken VALUES (?, 1, ?)"
+            " ON CONFLICT (name) DO UPDATE SET count = min(count + 1, ?)",
+            name, now_ms + lasts_ms, _BLOCKED,
+        )  # fmt: skip
+        return bool(self._read("SELECT count FROM taken WHERE name = ?", name)[0][0] <= limit)
+
+    async def block(self, name: str, lasts_ms: int) -> None:
+        until_ms = self._now_ms() + lasts_ms
+        await self._write("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", name, _BLOCKED, until_ms)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        if self._opened is None and not self._path.exists():
+            return []
+        return self._disk(lambda file: file.execute(query, values).fetchall())
+
+    async def _write(self, change: str, *values: object) -> int:
+        return self._disk(lambda file: file.execute(change, values).rowcount)
+
+    def _disk(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._opened is None:
+                self._opened = self._open()
+            return work(self._opened)
+        except (sqlite3.Error, OSError) as error:
+            raise StorageFailed(f"cannot use {self._path}: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file = sqlite3.connect(self._path, timeout=1.0, isolation_level=None)
+        try:
+            # zeroes take the place of what is deleted, in the file and in its rollback journal
+            file.execute("PRAGMA secure_delete = ON")
+            file.execute("PRAGMA synchronous = FULL")
+            file.executescript(_TABLES)
+        except sqlite3.Error:
+            file.close()
+            raise
+        return file

@@ -1,0 +1,29 @@
+-- Who wants to be called: one sealed row for each place, and how often somebody has asked.
+
+-- KEYS rows; ARGV row, sealed, what it replaces ('': no row). 0: there is another one.
+local function put(keys, args)
+  if (redis.call('HGET', keys[1], args[1]) or '') ~= args[3] then return 0 end
+  redis.call('HSET', keys[1], args[1], args[2])
+  return 1
+end
+
+-- KEYS rows; ARGV old row, new row.
+local function move(keys, args)
+  local sealed = redis.call('HGET', keys[1], args[1])
+  if not sealed then return 0 end
+  redis.call('HDEL', keys[1], args[1])
+  redis.call('HSET', keys[1], args[2], sealed)
+  return 1
+end
+
+-- KEYS count; ARGV how long it lasts, by how much it grows. What it is then; its time begins with the first one, or anew with a larger step.
+local function take(keys, args)
+  local step = tonumber(args[2])
+  local count = redis.call('HINCRBY', keys[1], 'n', step)
+  if count == step or step > 1 then redis.call('PEXPIRE', keys[1], args[1]) end
+  return count
+end
+
+redis.register_function(LIBRARY .. '_put', put)
+redis.register_function(LIBRARY .. '_move', move)
+redis.register_function(LIBRARY .. '_take', take)

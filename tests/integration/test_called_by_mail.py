@@ -1,0 +1,240 @@
+"""A visitor in line is called by e-mail, through a real mail server: the address is confirmed by the
+link, the two messages come in time, and nothing of the address is left.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from called_visitors import CallSite, state_of
+from decision_sites import sites_in
+from receivers import MailReceiver
+from visitors import NAVIGATES, Browser
+
+from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
+
+ADDRESS = "ann.visitor@mail.example"
+
+
+@pytest.fixture
+def mails() -> Iterator[MailReceiver]:
+    receiver = MailReceiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def play(tmp_path: Path, mails: MailReceiver) -> Callable[..., CallSite]:
+    """Plays a story on a site with one visitor inside, and one a minute."""
+
+    def played(story: Callable[[CallSite], Awaitable[None]], **room: object) -> CallSite:
+        values = {"host": "shop.example", "total_active_users": 100, "call_after_minutes": 1}
+        site = sites_in(tmp_path)(**values | room)
+        called = CallSite(tmp_path, site, mails.port)
+        asyncio.run(story(called))
+        assert site.errors == []
+        return called
+
+    return played
+
+
+def link_in(mail: EmailMessage) -> str:
+    part = mail.get_body(("plain",))
+    assert part is not None
+    found = re.search(r"^http\S+", part.get_content(), re.M)
+    assert found is not None
+    return found[0].partition("?")[2]
+
+
+def body(reply: object) -> bytes:
+    assert isinstance(reply, Answer)
+    return reply.body
+
+
+async def confirmed(site: CallSite, mails: MailReceiver, browser: Browser, **more: object) -> None:
+    assert await site.asks(browser, channel="email", to=ADDRESS, **more) == "check"
+    await site.passes(3_000)
+    query = link_in(mails.messages[-1][1])
+    assert b"<button>Yes, send me messages" in body(
+        await site.visit(Browser(site.site), "GET", query)
+    )
+    assert b"shortly before your turn" in body(await site.visit(Browser(site.site), "POST", query))
+
+
+def test_a_visitor_confirms_leaves_is_called_twice_and_comes_back_elsewhere(
+    play, mails: MailReceiver, tmp_path: Path
+) -> None:
+    async def story(site: CallSite) -> None:
+        waiting = site.joins(count=70)
+        site.others.append(waiting)
+        await site.passes(300_000)
+        site.others.remove(waiting)
+        page = body(await site.visit(waiting))
+        assert b"Get a message when it is my turn" in page
+        assert b"Send me an e-mail" in body(await site.visit(waiting, query="greenroom=call"))
+        await confirmed(site, mails, waiting, travel=20)
+        assert b"You may close" in body(await site.visit(waiting))
+        assert await site.rows() == 1
+        began_ms = site.site.clock.ms
+        await site.passes(3_600_000, lambda: len(mails.messages) > 1)
+        soon_ms = site.site.clock.ms - began_ms
+        await site.passes(3_600_000, lambda: len(mails.messages) > 2)
+        now_ms = site.site.clock.ms - began_ms
+        assert 10 * 60_000 < now_ms - soon_ms < 30 * 60_000
+        assert await site.rows() == 0
+        _, soon, now = (mail for _, mail in mails.messages)
+        assert soon["subject"] == "shop.example: It is your turn soon"
+        assert now["subject"] == "shop.example: It is your turn"
+        assert now["list-unsubscribe"].startswith("<http://shop.example/?greenroom=call.")
+        phone = Browser(site.site)
+        assert b"<button>Continue here" in body(await site.visit(phone, "GET", link_in(now)))
+        await site.visit(phone, "POST", link_in(now))
+        reply = await site.visit(phone)
+        if not isinstance(reply, Forward):
+            site.others.append(phone)
+            await site.passes(60_000)
+            reply = await site.visit(phone)
+        assert isinstance(reply, Forward)
+        assert b"another device" in body(await site.visit(waiting))
+        for path in tmp_path.rglob("*"):
+            if path.is_file():
+                assert ADDRESS.encode() not in path.read_bytes(), path
+
+    play(story, new_users_per_minute=2)
+
+
+def test_who_does_not_confirm_gets_one_mail_and_the_row_ends(play, mails: MailReceiver) -> None:
+    async def story(site: CallSite) -> None:
+        waiting = site.joins(count=60)
+        assert await site.asks(waiting, channel="email", to=ADDRESS) == "check"
+        await site.passes(31 * 60_000)
+        assert (len(mails.messages), await site.rows()) == (1, 0)
+
+    play(story)
+
+
+def test_a_refused_address_gets_nothing_more_and_the_asker_is_not_told(
+    play, mails: MailReceiver
+) -> None:
+    async def story(site: CallSite) -> None:
+        first, second = site.joins(), site.joins()
+        assert await site.asks(first, channel="email", to=ADDRESS) == "check"
+        await site.passes(3_000)
+        query = link_in(mails.messages[0][1]) + ".stop"
+        assert await site.rows() == 1, "a GET changes nothing"
+        assert b"No, send me nothing" in body(await site.visit(Browser(site.site), "GET", query))
+        mailer = (*NAVIGATES, (b"sec-fetch-site", b"cross-site"))
+        await site.visit(Browser(site.site), "POST", query, mailer)
+        assert await site.rows() == 0
+        assert await site.asks(second, channel="email", to=ADDRESS.upper()) == "check"
+        await site.passes(10_000)
+        assert len(mails.messages) == 1
+
+    play(story)
+
+
+def test_a_stranger_is_sent_three_mails_a_day_at_most_and_a_network_is_limited(
+    play, mails: MailReceiver
+) -> None:
+    async def story(site: CallSite) -> None:
+        for number in range(6):
+            browser = site.joins(client=f"198.51.100.{number}")
+            assert await site.asks(browser, channel="email", to=ADDRESS) == "check"
+            await site.passes(3_000)
+        assert len(mails.messages) == 3
+        browser = site.joins(client="2001:db8::1")
+        states = [
+            await site.asks(browser, channel="email", to=f"a{number}@mail.example")
+            for number in range(102)
+        ]
+        assert states == ["check"] * 100 + ["many"] * 2
+        neighbour = site.joins(client="2001:db8::2")
+        assert await site.asks(neighbour, channel="email", to="b@mail.example") == "many"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "a@b.example\r\nBcc: c@d.example",
+        "a@b.example, c@d.example",
+        "a@b.example\n",
+        "<a@b.example>",
+        '"a b"@c.example',
+        "a@localhost",
+        "a@[127.0.0.1]",
+        "a" * 65 + "@b.example",
+        "ä@b.example",
+        "",
+    ],
+)
+def test_what_is_no_plain_address_is_refused(play, mails: MailReceiver, to: str) -> None:
+    async def story(site: CallSite) -> None:
+        assert await site.asks(site.joins(), channel="email", to=to) == "invalid"
+        assert await site.rows() == 0
+
+    play(story)
+
+
+def test_a_site_of_any_host_and_a_name_of_several_lines_put_nothing_into_mails(
+    play, mails: MailReceiver
+) -> None:
+    async def story(site: CallSite) -> None:
+        assert await site.asks(site.joins(), channel="email", to=ADDRESS) == "invalid"
+
+    play(story, host="*")
+
+
+def test_leaving_the_line_and_the_end_of_a_room_end_the_row(play, mails: MailReceiver) -> None:
+    async def story(site: CallSite) -> None:
+        leaves, stays, stops = site.joins(), site.joins(), site.joins()
+        for number, browser in enumerate((leaves, stays, stops)):
+            to = f"v{number}@mail.example"
+            assert await site.asks(browser, channel="email", to=to) == "check"
+        assert await site.asks(stops) == "off"
+        await site.visit(leaves, "POST", "greenroom=leave", NAVIGATES)
+        await asyncio.sleep(0.05)
+        assert await site.rows() == 1
+        site.site.decisions.table.rooms.clear()
+        await site.passes(3_000)
+        assert await site.rows() == 0
+
+    play(story)
+
+
+def test_only_somebody_in_line_and_only_the_own_page_can_ask(play, mails: MailReceiver) -> None:
+    async def story(site: CallSite) -> None:
+        stranger = Browser(site.site)
+        reply = await site.visit(stranger, "POST", "greenroom=call")
+        assert isinstance(reply, Answer)
+        assert reply.status == 303
+        forged = await site.visit(stranger, "POST", "greenroom=call.forged")
+        assert b"no longer works" in body(forged)
+        waiting = site.joins()
+        headers = (
+            (b"accept", b"application/json"),
+            (b"sec-fetch-site", b"cross-site"),
+            (b"greenroom-call", b'{"channel":"email","to":"a@b.example"}'),
+        )
+        assert state_of(await site.visit(waiting, "POST", "greenroom=call", headers)) == "none"
+        assert await site.rows() == 0
+
+    play(story)
+
+
+def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> None:
+    async def story(site: CallSite) -> None:
+        waiting = site.joins(count=5)
+        await confirmed(site, mails, waiting)
+        await site.passes(3_600_000, lambda: len(mails.messages) > 1)
+        phone = Browser(site.site)
+        await site.visit(phone, "POST", link_in(mails.messages[1][1]))
+        await asyncio.sleep(0.05)
+        assert await site.rows() == (1 if "soon" in mails.messages[1][1]["subject"] else 0)
+
+    play(story)

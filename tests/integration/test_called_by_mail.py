@@ -198,7 +198,7 @@ def test_leaving_the_line_and_the_end_of_a_room_end_the_row(play, mails: MailRec
             assert await site.asks(browser, channel="email", to=to) == "check"
         assert await site.asks(stops) == "off"
         await site.visit(leaves, "POST", "greenroom=leave", NAVIGATES)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # what the desk does after the answer
         assert await site.rows() == 1
         site.site.decisions.table.rooms.clear()
         await site.passes(3_000)
@@ -234,7 +234,7 @@ def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> No
         await site.passes(3_600_000, lambda: len(mails.messages) > 1)
         phone = Browser(site.site)
         await site.visit(phone, "POST", link_in(mails.messages[1][1]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # what the desk does after the answer
         assert await site.rows() == (1 if "soon" in mails.messages[1][1]["subject"] else 0)
 
     play(story)

@@ -221,7 +221,7 @@ def test_the_decisions_that_are_in_no_metric_are_these() -> None:
     assert set(Decided) - set(OUTCOMES_OF) == {
         Decided.UNCOVERED, Decided.SUSPENDED, Decided.BYPASSED, Decided.PLACELESS, Decided.RECEIPT, Decided.FAILED, Decided.PROVISIONAL,
         Decided.UNKNOWN_HOST, Decided.SEVERAL_ROOMS, Decided.LINE_TABLE, Decided.PREFLIGHT, Decided.NOT_HERE, Decided.MOVE,
-        Decided.CALENDAR, Decided.SESSION,
+        Decided.CALENDAR, Decided.SESSION, Decided.CALL,
     }  # fmt: skip
 
 

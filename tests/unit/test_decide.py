@@ -39,6 +39,7 @@ class Covered:
     passes_well_known: bool = True
     crosses_sites: bool = False
     moves: bool = False
+    calls: bool = False
     extensions: int = 0
 
     def ticket_crosses_sites(self, _scheme: str) -> bool:

@@ -13,7 +13,7 @@ from greenroom.decision.calling import Channels
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
-from greenroom.model.call import EMAIL, PUSH, Call
+from greenroom.model.call import EMAIL, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.outbound import Guard, OutboundRefused, read_target
 
@@ -42,20 +42,20 @@ class SealedCalls:
         self.store = store
         self._secrets = secrets
 
-    async def get(self, room_id: str, ticket_id: bytes) -> tuple[Call, bytes] | None:
+    async def get(self, room_id: str, ticket_id: bytes) -> tuple[VisitorCall, bytes] | None:
         """With its sealed form. A row that cannot be opened any more is dropped."""
         sealed = await self.store.get(room_id, ticket_id)
         if sealed is None:
             return None
         try:
             opened = self._secrets.open(sealed.decode(), _of(room_id))
-            return msgspec.json.decode(opened, type=Call), sealed
+            return msgspec.json.decode(opened, type=VisitorCall), sealed
         except (StorageFailed, ValueError):
             await self.store.drop(room_id, ticket_id)
             return None
 
     async def put(
-        self, room_id: str, ticket_id: bytes, call: Call, was: bytes | None = None
+        self, room_id: str, ticket_id: bytes, call: VisitorCall, was: bytes | None = None
     ) -> bool:
         sealed = self._secrets.seal(msgspec.json.encode(call).decode(), _of(room_id)).encode()
         return await self.store.put(room_id, ticket_id, sealed, was)
@@ -98,11 +98,18 @@ class Desk:
         return Channels(self._mails(), *self._channels)
 
     def put(
-        self, room_id: str, ticket_id: bytes, call: Call, client: str, then: Callable[[str], None]
+        self,
+        room_id: str,
+        ticket_id: bytes,
+        call: VisitorCall,
+        client: str,
+        then: Callable[[str], None],
     ) -> None:
         self._run(self._put(room_id, ticket_id, call, client), then, "invalid")
 
-    def find(self, room_id: str, ticket_id: bytes, then: Callable[[Call | None], None]) -> None:
+    def find(
+        self, room_id: str, ticket_id: bytes, then: Callable[[VisitorCall | None], None]
+    ) -> None:
         self._run(self._found(room_id, ticket_id), then, None)
 
     def confirm(
@@ -123,7 +130,7 @@ class Desk:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _put(self, room_id: str, ticket_id: bytes, call: Call, client: str) -> str:
+    async def _put(self, room_id: str, ticket_id: bytes, call: VisitorCall, client: str) -> str:
         if call.channel == PUSH and not self._usable(call):
             return "invalid"
         calls, take = self._calls, self._calls.store.take
@@ -144,7 +151,7 @@ class Desk:
         await calls.put(room_id, ticket_id, call, before[1] if before else None)
         return state
 
-    def _usable(self, call: Call) -> bool:
+    def _usable(self, call: VisitorCall) -> bool:
         try:
             target = read_target(call.to)
             key = self._calls.push_secret(call.vapid)[0]
@@ -154,7 +161,7 @@ class Desk:
         refused = self._guard().policy.target_problem(target)
         return not refused and key == call.vapid and point[0] == 4
 
-    async def _found(self, room_id: str, ticket_id: bytes) -> Call | None:
+    async def _found(self, room_id: str, ticket_id: bytes) -> VisitorCall | None:
         found = await self._calls.get(room_id, ticket_id)
         return found[0] if found else None
 
@@ -202,7 +209,7 @@ def network_of(client: str) -> str:
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 
-def _same(one: Call, other: Call) -> bool:
+def _same(one: VisitorCall, other: VisitorCall) -> bool:
     return (one.channel, one.to, one.p256dh, one.auth) == (
         other.channel, other.to, other.p256dh, other.auth,
     )  # fmt: skip

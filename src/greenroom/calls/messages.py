@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from greenroom.model.call import CONFIRM, NOW, Call
+from greenroom.model.call import CONFIRM, NOW, VisitorCall
 from greenroom.model.visit import Estimate
 from greenroom.outbound.mail import MailServer
 from greenroom.pages.brand import Brand
@@ -29,7 +29,7 @@ class CallMessage(NamedTuple):
 
 def message(
     kind: str,
-    call: Call,
+    call: VisitorCall,
     brand: Brand,
     host: str,
     url: str,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from greenroom.model.call import CONFIRM, NOW, SOON, Call
+from greenroom.model.call import CONFIRM, NOW, SOON, VisitorCall
 from greenroom.model.visit import Outcome, Standing
 
 CONFIRM_MS = 1_800_000
@@ -17,7 +17,7 @@ NOW_S = 20.0
 """At a median wait of so much, the turn counts as come: the visitor needs as long to open the page."""
 
 
-class Step(NamedTuple):
+class CallStep(NamedTuple):
     """`message` is one of those of `model.call`, or empty. `again_ms`: from now."""
 
     message: str = ""
@@ -25,27 +25,27 @@ class Step(NamedTuple):
     again_ms: int = LOOK_MS
 
 
-def step(call: Call, outcome: Outcome, opened: bool, now_ms: int) -> Step:
+def step(call: VisitorCall, outcome: Outcome, opened: bool, now_ms: int) -> CallStep:
     """`outcome`: of `reclaim`. `opened`: the room admits visitors."""
     if outcome.storage_failed:
-        return Step()
+        return CallStep()
     if outcome.standing is Standing.GONE or call.sent == NOW:
-        return Step(ends=True)
+        return CallStep(ends=True)
     if not call.confirmed:
         if outcome.standing is Standing.ACTIVE or now_ms - call.asked_ms > CONFIRM_MS:
-            return Step(ends=True)
-        return Step("" if call.sent else CONFIRM)
+            return CallStep(ends=True)
+        return CallStep("" if call.sent else CONFIRM)
     if outcome.standing is Standing.ACTIVE:
-        return Step(NOW, ends=True)
+        return CallStep(NOW, ends=True)
     if not opened:
-        return Step()
+        return CallStep()
     estimate = outcome.estimate
     if outcome.ahead == 0 or (estimate is not None and estimate.p50_s <= NOW_S):
-        return Step(NOW, ends=True)
+        return CallStep(NOW, ends=True)
     if estimate is None:
-        return Step()
+        return CallStep()
     left_ms = int(estimate.p25_s * 1000) - call.travel_ms
     if left_ms <= 0 and call.sent != SOON:
-        return Step(SOON)
+        return CallStep(SOON)
     wait_ms = left_ms if left_ms > 0 else int(estimate.p25_s * 1000)
-    return Step(again_ms=min(max(wait_ms // 4, LOOK_MS), LOOK_MAX_MS))
+    return CallStep(again_ms=min(max(wait_ms // 4, LOOK_MS), LOOK_MAX_MS))

@@ -17,7 +17,7 @@ from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
 from greenroom.errors import StorageFailed
-from greenroom.model.call import CONFIRM, NOW, Call
+from greenroom.model.call import CONFIRM, NOW, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome
 from greenroom.outbound import Guard, OutboundFailed, OutboundRefused, RequestLimits, exchange
@@ -41,7 +41,7 @@ class Tried(Enum):
     NEVER = "never"
 
 
-class Lease(Protocol):
+class SenderLease(Protocol):
     async def acquire(self) -> bool: ...
 
 
@@ -54,7 +54,7 @@ class CallSender:
         guard: Callable[[], Guard],
         mail_server: Callable[[], MailServer | None],
         now_ms: Callable[[], int],
-        lease: Lease | None = None,
+        lease: SenderLease | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """No `lease`: this is the only process."""
@@ -127,7 +127,7 @@ class CallSender:
         self,
         room: CompiledRoom,
         ticket_id: bytes,
-        call: Call,
+        call: VisitorCall,
         kind: str,
         estimate: Estimate | None,
     ) -> None:
@@ -152,7 +152,7 @@ class CallSender:
         self,
         room: CompiledRoom,
         ticket_id: bytes,
-        call: Call,
+        call: VisitorCall,
         kind: str,
         estimate: Estimate | None,
     ) -> Tried:
@@ -169,7 +169,7 @@ class CallSender:
         made = message(kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min)
         return await (self._mail if call.channel == "email" else self._push)(call, made, claim_min)
 
-    async def _mail(self, call: Call, made: CallMessage, _claim_min: int) -> Tried:
+    async def _mail(self, call: VisitorCall, made: CallMessage, _claim_min: int) -> Tried:
         server = self._mail_server()
         if server is None:
             return Tried.NEVER
@@ -181,7 +181,7 @@ class CallSender:
             return Tried.NEVER if refused.permanent else Tried.AGAIN
         return Tried.SENT
 
-    async def _push(self, call: Call, made: CallMessage, claim_min: int) -> Tried:
+    async def _push(self, call: VisitorCall, made: CallMessage, claim_min: int) -> Tried:
         server = self._mail_server()
         contact = f"mailto:{server.sender}" if server else "/".join(call.url.split("/")[:3])
         try:

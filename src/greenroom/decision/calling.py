@@ -21,7 +21,7 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.tickets import Sealer, marked
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
-from greenroom.model.call import EMAIL, PUSH, TRAVEL_MINUTES, Call
+from greenroom.model.call import EMAIL, PUSH, TRAVEL_MINUTES, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import AWAY, AWAY_MAX_MS, Arrival, Outcome, Standing, Ticket
 from greenroom.pages.call_page import (
@@ -59,7 +59,7 @@ _KEYS = re.compile(r"[A-Za-z0-9_-]{87}"), re.compile(r"[A-Za-z0-9_-]{22}")
 """65 and 16 bytes in base64url."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CallRequest(msgspec.Struct, frozen=True):
     """What the page sends; without `channel`: not to be called any more."""
 
     channel: str = ""
@@ -84,11 +84,18 @@ class CallDesk(Protocol):
     def channels(self) -> Channels: ...
 
     def put(
-        self, room_id: str, ticket_id: bytes, call: Call, client: str, then: Callable[[str], None]
+        self,
+        room_id: str,
+        ticket_id: bytes,
+        call: VisitorCall,
+        client: str,
+        then: Callable[[str], None],
     ) -> None:
         """`then` receives a state of the page: `on`, `check` (the mail), `many`, `invalid`."""
 
-    def find(self, room_id: str, ticket_id: bytes, then: Callable[[Call | None], None]) -> None: ...
+    def find(
+        self, room_id: str, ticket_id: bytes, then: Callable[[VisitorCall | None], None]
+    ) -> None: ...
 
     def confirm(
         self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
@@ -137,24 +144,26 @@ class Calling(OwnPage):
         return None
 
     def place_link(
-        self, room: CompiledRoom, ticket_id: bytes, call: Call, now_ms: int, lasts_ms: int
+        self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int, lasts_ms: int
     ) -> str:
         """The address of the page with a one-time code that takes the place up."""
         away = Ticket(ticket_id, call.key, 0, call.asked_ms, 0, AWAY)
         lasts_ms = min(lasts_ms, LONGEST_CODE_MS + CODE_MS)
         return f"{call.url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, away, now_ms, lasts_ms)}"
 
-    def confirm_link(self, room: CompiledRoom, ticket_id: bytes, call: Call, now_ms: int) -> str:
+    def confirm_link(
+        self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int
+    ) -> str:
         """The page on which the address is confirmed; with `.stop` behind it, refused."""
         named = Ticket(ticket_id, call.key, now_ms, call.asked_ms, 0)
         return f"{call.url}?{CALL_QUERY}.{self._sealer.seal(named, _ASSOCIATED + room.id).decode()}"
 
     # -- the page ----------------------------------------------------------------------------------
 
-    def _shown(self, desk: CallDesk, asked: Inquiry) -> Callable[[Call | None], Verdict]:
+    def _shown(self, desk: CallDesk, asked: Inquiry) -> Callable[[VisitorCall | None], Verdict]:
         arrival, room = asked.arrival, asked.room
 
-        def shown(call: Call | None) -> Verdict:
+        def shown(call: VisitorCall | None) -> Verdict:
             channels = desk.channels()
             page = room.page.speaking(arrival.header(b"accept-language"))
             state = "" if call is None else "on" if call.confirmed else "check"
@@ -178,7 +187,7 @@ class Calling(OwnPage):
 
     def _left(self, desk: CallDesk, asked: Inquiry, ticket: Ticket) -> Verdict | None:
         arrival, room = asked.arrival, asked.room
-        left = read_asked(arrival.header(CALL_HEADER) or b"")
+        left = read_request(arrival.header(CALL_HEADER) or b"")
         if left is None:
             return self._said(asked, "invalid")
         if not left.channel:
@@ -188,7 +197,7 @@ class Calling(OwnPage):
             desk.channels().email and _names_host(room, arrival.host)
         ):
             return self._said(asked, "invalid")
-        call = Call(
+        call = VisitorCall(
             left.channel,
             left.to,
             ticket.key,
@@ -267,12 +276,12 @@ class Calling(OwnPage):
         return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
 
 
-def read_asked(value: bytes) -> Asked | None:
+def read_request(value: bytes) -> CallRequest | None:
     """What the header says; None if it is not what the page sends."""
     if not 0 < len(value) <= HEADER_MAX:
         return None
     try:
-        left = msgspec.json.decode(value, type=Asked)
+        left = msgspec.json.decode(value, type=CallRequest)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     if left.travel not in TRAVEL_MINUTES:

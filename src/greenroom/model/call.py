@@ -11,7 +11,7 @@ CONFIRM, SOON, NOW = "confirm", "soon", "now"
 """The messages."""
 
 
-class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """`to`: the e-mail address or the push endpoint. `key`: the place. `url`: of the page, without
     query. `p256dh`, `auth`: the browser's, and `vapid`: the id of ours, for push. `sent`: the last
     of the messages.

@@ -363,17 +363,17 @@ class Room:
         form=FormSpec("more", "Offer a calendar entry for waits over (minutes)"),
     )
     call_after_minutes: int = spec(
-        "the built-in page offers to call visitors, by browser push or e-mail, while the estimated"
-        " wait (median) is longer than this, in minutes; `fifo` with `claim_minutes` only; 0: never",
+        "the built-in page offers a message when the turn comes, by e-mail or browser push, while the"
+        " estimated wait (median) is longer than this, in minutes; only in order of arrival; 0: never",
         0,
         low=0,
         high=1_440,
         extension=True,
-        form=FormSpec("more", "Offer to call visitors for waits over (minutes)"),
+        form=FormSpec("more", "Offer a message for waits over (minutes)"),
     )
     claim_minutes: int = spec(
-        "visitors who have taken a calendar entry or are called may close the page; their place waits for so long"
-        " after its turn, in minutes, and holds nobody up; `fifo` only; 0: the page stays open",
+        "visitors with a calendar entry or a message to come may close the page; their place waits for"
+        " so long after its turn, in minutes, and holds nobody up; `fifo` only; 0: the page stays open",
         10,
         low=0,
         high=CLAIM_LONGEST,

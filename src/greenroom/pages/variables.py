@@ -490,8 +490,8 @@ EXTENSIONS: tuple[Variable, ...] = (
         "absentMinutes",
         "integer",
         lambda f: f.held.away_minutes,
-        "for how long the place waits after its turn, of a visitor who has taken a calendar entry and"
-        " may close the page; 0: the page has to stay open; in JSON only where it is not 0",
+        "for how long the place waits after its turn, of a visitor who may close the page, with a"
+        " calendar entry or a message to come; 0: the page has to stay open; in JSON only where it is not 0",
         template_only=True,
     ),
 )

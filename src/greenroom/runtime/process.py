@@ -8,7 +8,7 @@ import contextlib
 import gc
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -386,7 +386,7 @@ class Process:
                     self._keep_time,
                     ClockWatch(self._clock.now_ms).run,
                     *([self._notifications.run] if self._notifications else []),
-                    *([calls.run] if calls else []),
+                    *calls,
                     self._compile_the_rest,
                     self._check_health,
                     lambda: capacity.run(lambda: decision.table),
@@ -405,6 +405,22 @@ class Process:
                 # Python looks through it once more at its end: DuckDB reports what is left over as
                 # leaks, in forty lines
                 gc.unfreeze()
+
+    def _calls(
+        self, data: DataDir, decision: DecisionService, ending: contextlib.AsyncExitStack
+    ) -> list[Callable[[], Awaitable[None]]]:
+        if self._notifications is None:
+            return []
+        calls = ProcessCalls(
+            self.config.shared,
+            data.path,
+            self._clock,
+            decision,
+            self._notifications,
+            self._on_error,
+        )
+        ending.push_async_callback(calls.close)
+        return [calls.run]
 
     async def _open(self) -> None:
         try:

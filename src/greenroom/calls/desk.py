@@ -7,8 +7,9 @@ from ipaddress import ip_address, ip_network
 from typing import Any, TypeVar
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from greenroom.calls.web_push import bytes_of, public_bytes, text_of, vapid_key
+from greenroom.calls.web_push import CURVE, bytes_of, public_bytes, text_of, vapid_key
 from greenroom.decision.calling import Channels
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -155,11 +156,11 @@ class Desk:
         try:
             target = read_target(call.to)
             key = self._calls.push_secret(call.vapid)[0]
-            point = bytes_of(call.p256dh)
+            ec.EllipticCurvePublicKey.from_encoded_point(CURVE, bytes_of(call.p256dh))
         except (OutboundRefused, StorageFailed, ValueError):
             return False
         refused = self._guard().policy.target_problem(target)
-        return not refused and key == call.vapid and point[0] == 4
+        return not refused and key == call.vapid
 
     async def _found(self, room_id: str, ticket_id: bytes) -> VisitorCall | None:
         found = await self._calls.get(room_id, ticket_id)

@@ -189,6 +189,21 @@ STORIES: dict[str, list[Step]] = {
         Step(Decided.HELD, visitor="b", wait_ms=20_000),
         Step(Decided.CALENDAR, target="/?greenroom=calendar", visitor="b"),
     ],
+    "who wants to be called": [
+        Step(Decided.ADMITTED, change=room_of(call_after_minutes=1)),
+        Step(Decided.HELD, visitor="b"),
+        Step(Decided.HELD, visitor="b", wait_ms=20_000),
+        Step(Decided.CALL, target="/?greenroom=call", visitor="b"),
+        Step(
+            Decided.CALL,
+            (*PAGE, (b"Greenroom-Call", b"{}")),
+            "POST",
+            "/?greenroom=call",
+            visitor="b",
+        ),
+        Step(Decided.CALL, target="/?greenroom=call.forged", visitor="c"),
+        Step(Decided.CALL, target="/?greenroom=call.worker", visitor="c"),
+    ],
     "a host that is not for this site": [
         Step(Decided.UNKNOWN_HOST, host=b"other.example", change=only_known_hosts)
     ],

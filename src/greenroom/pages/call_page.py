@@ -39,7 +39,7 @@ def call_page(
     block = (
         f"<p id=notice aria-live=polite{'' if state else ' hidden'}>{said.get(state, '')}</p>"
         f"<div id=ask hidden{script}>{travel}{push}{address if email else ''}{stop}</div>"
-        f"<noscript><p>{said['script']}</p></noscript>"
+        f"<p id=plain>{said['script']}</p>"
         f"<p>{said['kept']}</p>"
         f'<p><a href="?">{said["back"]}</a></p><script>{source("call.js")}</script>'
     )

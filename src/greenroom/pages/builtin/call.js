@@ -27,6 +27,7 @@
   const travel = () => +find("travel").value;
 
   ask.hidden = false;
+  find("plain").hidden = true;
   if (mail) mail.onsubmit = pressed(() => send({ channel: "email", to: find("to").value, travel: travel() }));
   stop.onclick = pressed(() => send({}));
   if (push && window.PushManager && navigator.serviceWorker) {

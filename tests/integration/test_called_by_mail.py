@@ -3,18 +3,23 @@ link, the two messages come in time, and nothing of the address is left.
 """
 
 import asyncio
+import json
 import re
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+import redis
 from called_visitors import CallSite, state_of
 from decision_sites import sites_in
 from receivers import MailReceiver
+from redis_world import RedisServer
 from visitors import NAVIGATES, Browser
 
 from greenroom.decision.verdict import Forward
+from greenroom.ledgers.calls import CALLS_FILE
 from greenroom.model.answer import Answer
 
 ADDRESS = "ann.visitor@mail.example"
@@ -201,7 +206,9 @@ def test_leaving_the_line_and_the_end_of_a_room_end_the_row(play, mails: MailRec
         await asyncio.sleep(0.05)  # what the desk does after the answer
         assert await site.rows() == 1
         site.site.decisions.table.rooms.clear()
-        await site.passes(3_000)
+        for _ in range(25):
+            site.site.clock.ms += 3_000
+            await site.sender.look()
         assert await site.rows() == 0
 
     play(story)
@@ -238,3 +245,56 @@ def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> No
         assert await site.rows() == (1 if "soon" in mails.messages[1][1]["subject"] else 0)
 
     play(story)
+
+
+@pytest.mark.parametrize("shape", ["serve", "edge"])
+def test_a_running_greenroom_calls_and_keeps_no_byte(
+    greenroom, origin, server: RedisServer, mails: MailReceiver, shape: str
+) -> None:
+    path = greenroom.folder / "greenroom.toml"
+    path.write_text(
+        f'origin = "{origin.url}"\n'
+        f'[notifications]\nsmtp_host = "127.0.0.1"\nsmtp_port = {mails.port}\n'
+        'smtp_security = "none"\nsmtp_from = "line@shop.example"\n'
+        '[[rooms]]\nname = "main"\nhost = "shop.example.com"\ntotal_active_users = 1\n'
+        "new_users_per_minute = 60\nsession_duration = 1\nconfirm_newcomers = false\n"
+        "call_after_minutes = 1\n"
+    )
+    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
+    env = {"GREENROOM_REDIS": server.url} if shape == "edge" else {}
+    running = greenroom.run(shape, "--config", str(path), *places, env=env).wait_until_ready()
+    inside, waiting = running.visitor(), running.visitor()
+    inside.wait_until_in()
+    assert waiting.get("/").waiting
+    greenroom.eventually(lambda: b"You are in line" in waiting.get("/").body, "the place is real")
+    asked = {
+        "Accept": "application/json",
+        "Content-Length": "0",
+        "Greenroom-Call": json.dumps({"channel": "email", "to": ADDRESS}),
+    }
+    said = waiting.get("/?greenroom=call", "POST", asked)
+    assert json.loads(said.body)["greenroom"]["call"]["state"] == "check"
+    greenroom.eventually(lambda: len(mails.messages) == 1, "the mail that asks")
+    phone = running.visitor()
+    phone.get("/?" + link_in(mails.messages[0][1]), "POST", {"Content-Length": "0"})
+    greenroom.eventually(lambda: len(mails.messages) == 2, "the next in line is called")
+    assert "It is your turn" in mails.messages[1][1]["subject"]
+    greenroom.eventually(lambda: not rows(greenroom.data, server), "no row is left")
+    assert running.stop() == 0
+    for path in greenroom.folder.rglob("*"):
+        if path.is_file():
+            assert ADDRESS.encode() not in path.read_bytes(), path
+    assert ADDRESS not in running.output
+
+
+def rows(data: Path, server: RedisServer) -> list[object]:
+    """In the file and in Redis."""
+    client = redis.Redis.from_url(server.url)
+    found: list[object] = list(client.hkeys("greenroom:{calls}:rows"))  # type: ignore[arg-type]
+    for key in client.scan_iter("*"):
+        assert ADDRESS.encode() not in (client.dump(key) or b""), key
+    client.close()
+    if (data / CALLS_FILE).exists():
+        with sqlite3.connect(data / CALLS_FILE) as file:
+            found += file.execute("SELECT ticket FROM calls").fetchall()
+    return found

@@ -44,7 +44,7 @@ class SealedCalls:
         self._secrets = secrets
 
     async def get(self, room_id: str, ticket_id: bytes) -> tuple[VisitorCall, bytes] | None:
-        """With its sealed form. A row that cannot be opened any more is dropped."""
+        """With its sealed form. None as well for a row that this process cannot open (yet)."""
         sealed = await self.store.get(room_id, ticket_id)
         if sealed is None:
             return None
@@ -52,7 +52,6 @@ class SealedCalls:
             opened = self._secrets.open(sealed.decode(), _of(room_id))
             return msgspec.json.decode(opened, type=VisitorCall), sealed
         except (StorageFailed, ValueError):
-            await self.store.drop(room_id, ticket_id)
             return None
 
     async def put(

@@ -30,6 +30,9 @@ MAIL_GAP_S = 0.05
 RETRIES_S = (2.0, 10.0, 30.0)
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 ANSWER_S = 10.0
+UNUSABLE_MS = 60_000
+"""Machines exchange keys every other second; rooms come late when a configuration is reloaded."""
+
 DAY_MS = 86_400_000
 
 log = structlog.get_logger(__name__)
@@ -67,6 +70,7 @@ class CallSender:
         self._now_ms = now_ms
         self._lease = lease
         self._again: dict[tuple[str, bytes], int] = {}
+        self._unusable: dict[tuple[str, bytes], int] = {}
         self._busy: dict[tuple[str, bytes], asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._mailing = asyncio.Lock()
@@ -93,7 +97,9 @@ class CallSender:
         """At each row that is due. Raises StorageFailed."""
         rows, now_ms = await self._calls.store.ids(), self._now_ms()
         known = set(rows)
-        self._again = {row: at_ms for row, at_ms in self._again.items() if row in known}
+        for times in (self._again, self._unusable):
+            for row in times.keys() - known:
+                del times[row]
         for row in rows:
             if row not in self._busy and self._again.get(row, 0) <= now_ms:
                 await self._look_at(*row)
@@ -106,7 +112,9 @@ class CallSender:
         schedule = self._rooms().get(room_id)
         found = await self._calls.get(room_id, ticket_id)
         if schedule is None or found is None:
-            await self._calls.store.drop(room_id, ticket_id)
+            began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
+            if self._now_ms() - began_ms >= UNUSABLE_MS:
+                await self._calls.store.drop(room_id, ticket_id)
             return
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now
         outcome = await _reclaimed(room, ticket_id, call.key)

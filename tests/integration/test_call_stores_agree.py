@@ -1,0 +1,162 @@
+"""Rows and counts of visitors who want to be called: in a file and in a real Redis they are the same
+as in a dictionary, whatever happens in whatever order; and what is dropped is overwritten.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from admission_world import HandClock
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis_world import RedisServer
+
+from greenroom.calls.desk import SealedCalls
+from greenroom.keys.sealed_secrets import SealedSecrets
+from greenroom.ledgers.calls import CALLS_FILE, CallFile
+from greenroom.ledgers.redis.calls import RedisCalls
+from greenroom.ledgers.redis.leases import TIMEOUT_S
+from greenroom.ledgers.redis.link import Link
+from greenroom.model.call import VisitorCall
+
+ROOMS, IDS, ROWS = ("r", "another room"), (b"a" * 12, b"b" * 12, b"c" * 12), (b"one", b"two")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("put"),
+            st.sampled_from(ROOMS),
+            st.sampled_from(IDS),
+            st.sampled_from(ROWS),
+            st.sampled_from((None, *ROWS)),
+        ),
+        st.tuples(st.just("drop"), st.sampled_from(ROOMS), st.sampled_from(IDS)),
+        st.tuples(
+            st.just("move"), st.sampled_from(ROOMS), st.sampled_from(IDS), st.sampled_from(IDS)
+        ),
+        st.tuples(st.just("take"), st.sampled_from("xy"), st.integers(0, 3)),
+        st.tuples(st.just("block"), st.sampled_from("xy")),
+    ),
+    max_size=30,
+)
+
+
+class Model:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, bytes], bytes] = {}
+        self.counts: dict[str, int] = {}
+
+    def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
+        if self.rows.get((room, ticket_id)) != was:
+            return False
+        self.rows[room, ticket_id] = sealed
+        return True
+
+    def drop(self, room: str, ticket_id: bytes) -> None:
+        self.rows.pop((room, ticket_id), None)
+
+    def move(self, room: str, old: bytes, new: bytes) -> None:
+        if (room, old) in self.rows:
+            self.rows[room, new] = self.rows.pop((room, old))
+
+    def take(self, name: str, limit: int) -> bool:
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return self.counts[name] <= limit
+
+    def block(self, name: str) -> None:
+        self.counts[name] = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield started
+    started.kill()
+
+
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=STEPS)
+def test_file_and_redis_do_what_a_dictionary_does(
+    server: RedisServer, tmp_path: Path, steps: list[tuple[object, ...]]
+) -> None:
+    async def play() -> None:
+        client = Link(server.url).client(TIMEOUT_S)
+        await client.flushall()
+        (tmp_path / CALLS_FILE).unlink(missing_ok=True)
+        model, file = Model(), CallFile(tmp_path, HandClock())
+        redis = RedisCalls(client, "me")
+        for name, *arguments in steps:
+            wanted = getattr(model, str(name))(*arguments)
+            more = (60_000,) if name in ("take", "block") else ()
+            for store in (file, redis):
+                found = await getattr(store, str(name))(*arguments, *more)
+                assert found == wanted, (store, name, arguments)
+            for store in (file, redis):
+                assert set(await store.ids()) == set(model.rows)
+                for (room, ticket_id), sealed in model.rows.items():
+                    assert await store.get(room, ticket_id) == sealed
+        await file.close()
+        await redis.close()
+
+    asyncio.run(play())
+
+
+def test_counts_end_by_themselves(server: RedisServer, tmp_path: Path) -> None:
+    async def play() -> None:
+        clock = HandClock()
+        file = CallFile(tmp_path, clock)
+        await file.block("x", 1_000)
+        assert not await file.take("x", 5, 1_000)
+        clock.ms += 1_000
+        assert await file.take("x", 5, 1_000)
+        redis = RedisCalls(Link(server.url).client(TIMEOUT_S), "me")
+        await redis.block("x", 50)
+        assert not await redis.take("x", 5, 50)
+        await asyncio.sleep(0.1)  # Redis goes by its own clock
+        assert await redis.take("x", 5, 50)
+        await redis.close()
+        await file.close()
+
+    asyncio.run(play())
+
+
+def test_one_process_sends(server: RedisServer) -> None:
+    async def play() -> None:
+        one, other = (RedisCalls(Link(server.url).client(TIMEOUT_S), name) for name in "ab")
+        assert await one.lease.acquire()
+        assert not await other.lease.acquire()
+        await one.lease.release()
+        assert await other.lease.acquire()
+        await one.close()
+        await other.close()
+
+    asyncio.run(play())
+
+
+def test_a_row_is_sealed_survives_a_restart_and_leaves_no_byte(tmp_path: Path) -> None:
+    call = VisitorCall("email", "ann@mail.example", 7, 1, "en-US", "https://shop.example/", 600_000)
+
+    async def play() -> None:
+        store = CallFile(tmp_path, HandClock())
+        secrets = SealedSecrets(tmp_path, HandClock().now_ms)
+        assert await SealedCalls(store, secrets).put("r", IDS[0], call)
+        await store.close()
+        whole = (tmp_path / CALLS_FILE).read_bytes()
+        assert b"ann@" not in whole
+        assert (tmp_path / CALLS_FILE).stat().st_mode & 0o777 == 0o600
+        store = CallFile(tmp_path, HandClock())
+        calls = SealedCalls(store, SealedSecrets(tmp_path, HandClock().now_ms))
+        found = await calls.get("r", IDS[0])
+        assert found is not None
+        assert found[0] == call
+        assert found[1] in whole
+        assert await calls.get("another room", IDS[0]) is None
+        await store.drop("r", IDS[0])
+        await store.close()
+        left = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
+        for at in range(0, len(found[1]) - 16, 16):
+            assert not any(found[1][at : at + 16] in text for text in left), "zeroes instead"
+
+    asyncio.run(play())

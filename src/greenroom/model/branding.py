@@ -3,8 +3,9 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from greenroom.errors import Problem
@@ -157,3 +158,17 @@ def _is_web_url(url: str) -> bool:
         and bool(parts.hostname)
         and not re.search(r"[\s\"'<>{}\\\x00-\x1f\x7f]", url)
     )
+
+
+def shown_problems(
+    values: Mapping[str, Any], wrong: set[str], pointer: str, languages: Iterable[str]
+) -> list[Problem]:
+    """Of the `branding` and `branding_messages` of a room; `wrong`: fields with other problems."""
+    problems = []
+    branding = values.get("branding")
+    if isinstance(branding, Branding) and not any(one.startswith("branding.") for one in wrong):
+        problems += branding_problems(branding, f"{pointer}branding")
+    if "branding_messages" not in wrong:
+        messages = values.get("branding_messages", ())
+        problems += message_problems(messages, languages, f"{pointer}branding_messages")
+    return problems

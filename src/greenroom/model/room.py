@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.branding import Branding, LocalMessage, branding_problems, message_problems
+from greenroom.model.branding import Branding, LocalMessage, shown_problems
 from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, vars_of, wrong_fields
 from greenroom.model.line_table import CHECK_IN_S
 from greenroom.model.route import (
@@ -510,11 +510,8 @@ class Room:
     @property
     def claim_ms(self) -> int:
         """0: no place is kept of somebody who closes the page."""
-        return (
-            self.claim_minutes * 60_000
-            if self.calendar_after_minutes or self.call_after_minutes
-            else 0
-        )
+        offered = self.calendar_after_minutes or self.call_after_minutes
+        return self.claim_minutes * 60_000 if offered else 0
 
     @property
     def check_in_max_s(self) -> int:
@@ -548,7 +545,7 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
             )
         )
     problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
-    return problems + _branding_problems(values, wrong, pointer)
+    return problems + shown_problems(values, wrong, pointer, LANGUAGES)
 
 
 def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
@@ -556,18 +553,6 @@ def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
     if new_users_per_minute <= total_active_users:
         return ""
     return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"
-
-
-def _branding_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
-    problems = []
-    branding = values.get("branding")
-    if isinstance(branding, Branding) and not any(one.startswith("branding.") for one in wrong):
-        problems += branding_problems(branding, f"{pointer}branding")
-    if "branding_messages" not in wrong:
-        problems += message_problems(
-            values.get("branding_messages", ()), LANGUAGES, f"{pointer}branding_messages"
-        )
-    return problems
 
 
 def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:

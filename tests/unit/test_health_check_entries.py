@@ -4,7 +4,7 @@ line.
 
 import pytest
 
-from greenroom.config.documents import FILE_ZONE_ID
+from greenroom.config.entries import FILE_ZONE_ID
 from greenroom.config.load import read_config
 from greenroom.config.served import served
 from greenroom.configuration.layers import layered

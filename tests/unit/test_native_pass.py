@@ -259,6 +259,14 @@ def test_keys_come_from_files_and_what_is_wrong_is_said(tmp_path: Path) -> None:
             read_config(TOML.format(keys=keys, kind=kind), tmp_path / "greenroom.toml")
 
 
+def test_a_room_behind_a_wrong_one_is_named_by_its_own_place() -> None:
+    wrong = '[[rooms]]\nname = "a b"\nhost = "a.example.com"\n[[rooms]]'
+    with pytest.raises(InvalidConfig) as caught:
+        read_config(TOML.format(keys="", kind="hs256").replace("[[rooms]]", wrong))
+    assert caught.value.problems[-1].pointer == "rooms[1].native_pass"
+    assert caught.value.problems[-1].line == 13
+
+
 def pass_site(folder: Path, **changes: Any) -> Site:
     site = Site(
         folder,

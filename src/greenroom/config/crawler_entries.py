@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from greenroom.config.documents import tables
+from greenroom.config.entries import tables
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges

@@ -1,32 +1,37 @@
-"""Reads rooms, events, rules, lists, health checks and status pages of a configuration file by the
-schemas of the API.
+"""The documents of a configuration file: rooms with events and rules, lists, health checks, status
+pages, and alerting.
 """
 
-import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from greenroom.config.addresses import address_of, address_problems
+from greenroom.config.alert_entries import read_alerting
+from greenroom.config.entries import (
+    FILE_ZONE_ID,
+    ID_PATTERN,
+    TableRead,
+    file_entry,
+    file_id,
+    read_document,
+    read_named,
+    tables,
+)
 from greenroom.config.page_files import read_template, with_logo
 from greenroom.config.toml_lines import step
 from greenroom.configuration.events import EVENT, in_ms, value_problems
 from greenroom.configuration.rooms import ROOM
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.health.checks import HEALTH_CHECK
-from greenroom.model.configuration import Entry, R
+from greenroom.model.configuration import Entry
 from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, schedule_problems
 from greenroom.model.fields import (
     NAME_WORDS,
     Unique,
-    field_problems,
     spec,
-    specs,
     stand_in,
-    unknown_field,
     wrong_fields,
 )
 from greenroom.model.health_check import (
@@ -49,29 +54,16 @@ from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.request.claims import Claims, Footprint
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites
 from greenroom.request.routing import unreachable
-from greenroom.rules import NO_LISTS, ListMembership, compile_lists, rule_problems
-from greenroom.settings.process import Address
+from greenroom.rules import ListMembership, compile_lists, rule_problems
 from greenroom.status_page.pages import PAGE
-from greenroom.web.api_schema import ApiSchema, not_said
+from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Several
 
+ROOMS_MAX = LISTS_MAX = 1_000
+"""Keeps a broken generated file from exhausting the memory."""
 
-def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
-    names = list(known)
-    return [unknown_field(step(pointer, key), key, names) for key in raw if key not in names]
-
-
-def file_id(*parts: object) -> str:
-    """Depends on these only, so tickets, draws and histories survive restarts and reordering."""
-    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:32]
-
-
-FILE_ZONE_ID = file_id("the configuration file")
-"""The zone of the file's rooms whose host lies in no zone of the store."""
-
-
-def file_entry(record: R, parent: str = "") -> Entry[R]:
-    return Entry(record, parent, 0, 0, 0, read_only=True)
+RULE = ApiSchema.of(Rule)
+LIST = ApiSchema.of(RuleList, shapes={"items": Several()})
 
 
 def list_entries(lists: Iterable[RuleList]) -> Iterator[Entry[Any]]:
@@ -79,82 +71,6 @@ def list_entries(lists: Iterable[RuleList]) -> Iterator[Entry[Any]]:
         yield file_entry(replace(found, items=()))
         for item in found.items:
             yield file_entry(ListItem(id=file_id("item", found.name, item), value=item), found.id)
-
-
-def tables(
-    raw: Any, pointer: str, most: int, problems: list[Problem]
-) -> list[tuple[str, dict[str, Any]]]:
-    """(pointer, table) of each entry; none, and a problem, when it is no list of at most `most`."""
-    if not isinstance(raw, list) or not all(isinstance(entry, dict) for entry in raw):
-        name = re.sub(r"\[\d+\]", "", pointer)
-        problems.append(Problem(pointer, f"must be written as [[{name}]] tables"))
-        return []
-    if len(raw) > most:
-        problems.append(Problem(pointer, f"must be at most {most} entries, not {len(raw)}"))
-        return []
-    return [(step(pointer, index), entry) for index, entry in enumerate(raw)]
-
-
-TableRead = tuple[dict[str, Any], list[Problem]]
-"""The values of a table, meaningless where they have problems."""
-
-ReadTable = Callable[[dict[str, Any], str], TableRead]
-
-
-def read_named(
-    raw: Any, section: str, most: int, what: str, read: ReadTable, problems: list[Problem]
-) -> list[dict[str, Any]]:
-    """The values of the right tables; each has a name and an id of its own."""
-    found: list[dict[str, Any]] = []
-    names, ids = Unique(what), Unique(f"{what} with the id")
-    for at, entry in tables(raw, section, most, problems):
-        values, wrong = read(entry, at)
-        if not wrong_fields(wrong, f"{at}.") & {"name", "id"}:
-            wrong += names.problems(step(at, "name"), values["name"]) or ids.problems(
-                step(at, "id"), values.get("id", values["name"])
-            )
-        problems += wrong
-        if not wrong:
-            found.append(values)
-    return found
-
-
-def read_document(
-    form: ApiSchema,
-    raw: Mapping[str, Any],
-    pointer: str,
-    problems_of: Callable[[dict[str, Any]], list[Problem]],
-    beside: type | None = None,
-    ignored: Sequence[str] = (),
-) -> TableRead:
-    """The values of a table that the API has too, read by its schema, and everything wrong with
-    them. `beside` describes keys that are not fields.
-    """
-    described = specs(beside) if beside else {}
-    extra = {
-        name: tuple(raw[name]) if isinstance(raw[name], list) else raw[name]
-        for name in described
-        if name in raw
-    }
-    wrong = field_problems(beside, extra, f"{pointer}.") if beside else []
-    problems: list[Problem] = []
-    unknown: list[Problem] = []
-    values = form.read_table(raw, (*described, *ignored), problems, unknown)
-    problems += not_said(problems, problems_of(values))
-    problems += form.missing(values, problems)
-    return values, [
-        *wrong,
-        *(Problem(step(pointer, found.pointer), found.reason) for found in unknown),
-        *(Problem(f"{pointer}.{found.pointer}", found.reason) for found in problems),
-    ]
-
-
-ID_PATTERN = r"[A-Za-z0-9_-]+"
-ROOMS_MAX = LISTS_MAX = 1_000
-"""Keeps a broken generated file from exhausting the memory."""
-
-RULE = ApiSchema.of(Rule)
-LIST = ApiSchema.of(RuleList, shapes={"items": Several()})
 
 
 def read_lists(
@@ -288,32 +204,49 @@ class Extra:
 
 
 @dataclass(slots=True)
-class RoomsRead:
-    """The good rooms, the entries of these, of their events and rules, the template files, and
-    every problem.
+class DocumentsRead:
+    """The good documents, the pointers of these rooms by id, the files that were read, and every
+    problem.
     """
 
-    rooms: list[Room] = field(default_factory=list)
     entries: list[Entry[Any]] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+
+def read_documents(
+    raw: Mapping[str, Any], folder: Path, text_line: Callable[[str], int]
+) -> DocumentsRead:
+    """`text_line` returns the line on which a string value's text begins (0: unknown)."""
+    read = DocumentsRead()
+    lists, memberships = read_lists(raw.get("lists", []), read.problems)
+    _read_rooms(raw.get("rooms", []), folder, text_line, memberships, read)
+    checks = read_health_checks(raw.get("health_checks", []), read.problems)
+    pages = read_status_pages(raw.get("status_pages", []), read.problems)
+    alerting, files = read_alerting(raw, folder, read.problems)
+    read.files += files
+    read.entries += [
+        *(file_entry(check, FILE_ZONE_ID) for check in checks),
+        *list_entries(lists),
+        *map(file_entry, (*alerting, *pages)),
+    ]
+    return read
 
 
 def room_id(name: str) -> str:
     return file_id(name)
 
 
-def read_rooms(
+def _read_rooms(
     raw: Any,
     folder: Path,
     text_line: Callable[[str], int],
-    lists: Mapping[str, ListMembership] = NO_LISTS,
-) -> RoomsRead:
-    """`text_line` returns the line on which a string value's text begins (0: unknown); `lists`:
-    what rules may name.
-    """
-    read = RoomsRead()
+    lists: Mapping[str, ListMembership],
+    read: DocumentsRead,
+) -> None:
+    """`lists`: what rules may name."""
     names, ids = Unique("waiting room"), Unique("waiting room with the id")
     claims: Claims[str] = Claims()
     for pointer, entry in tables(raw, "rooms", ROOMS_MAX, read.problems):
@@ -355,14 +288,13 @@ def read_rooms(
             read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
         if not problems:
             room = Room(**{"id": named, **values})
-            read.rooms.append(room)
+            read.places[named] = pointer
             read.entries.append(file_entry(room, FILE_ZONE_ID))
             read.entries += [file_entry(event, named) for event in filter(None, events)]
             if rules:
                 read.entries.append(file_entry(RuleSet(id=named, rules=rules), named))
             notes = (*_cookie_notes(room), *_limit_notes(room))
             read.notes += [f"room {room.name}: {note}" for note in notes]
-    return read
 
 
 def _limit_notes(room: Room) -> list[str]:
@@ -449,14 +381,8 @@ def _check_values(raw: dict[str, Any], pointer: str) -> TableRead:
     return effective(values) | {"id": named}, problems
 
 
-def read_status_pages(
-    listen: str, raw: Any, problems: list[Problem]
-) -> tuple[Address | None, tuple[StatusPage, ...]]:
-    """(address or None, pages)."""
-    address = None
-    if listen:
-        problems += address_problems("status_listen", listen)
-        address = address_of(listen)
+def read_status_pages(raw: Any, problems: list[Problem]) -> list[StatusPage]:
+    """Adds what is wrong to `problems`."""
     pages: list[StatusPage] = []
     places = Unique("status page")
     for at, entry in tables(raw, "status_pages", PAGES_MAX, problems):
@@ -467,12 +393,4 @@ def read_status_pages(
         page = StatusPage(id=file_id("status page", values["host"] + values["path"]), **values)
         problems += places.problems(step(at, "path"), page.where)
         pages.append(page)
-    if not listen and any(not page.listen for page in pages):
-        problems.append(
-            Problem(
-                "status_listen",
-                "is required for [[status_pages]] without `listen`: the address where they are"
-                " served",
-            )
-        )
-    return address, tuple(pages)
+    return pages

@@ -4,7 +4,7 @@ import os
 import re
 import ssl
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,33 +27,25 @@ from greenroom.config.addresses import (
     store_url,
     trusted_header_problems,
 )
-from greenroom.config.alert_entries import mail_notes, read_alerting, read_sending
 from greenroom.config.capacity_entries import capacity_problems
 from greenroom.config.collector import collector_problems
 from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
-from greenroom.config.documents import (
-    FILE_ZONE_ID,
-    file_entry,
-    foreign_form_notes,
-    list_entries,
-    read_health_checks,
-    read_lists,
-    read_rooms,
-    read_status_pages,
-    unknown_keys,
-)
+from greenroom.config.documents import foreign_form_notes, read_documents
+from greenroom.config.entries import FILE_ZONE_ID, file_entry, unknown_keys
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.page_files import read_text
+from greenroom.config.sending import mail_notes, read_sending
 from greenroom.config.shared import read_shared
 from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
-from greenroom.model.configuration import Configuration, Entry
+from greenroom.model.configuration import Configuration
 from greenroom.model.fields import specs
 from greenroom.model.route import host_problems
+from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
 from greenroom.settings.process import SECTIONS, SOCKET_FILE, Address, OriginEntry, Server, Tls
 from greenroom.web.api_shapes import read_nested
@@ -187,12 +179,11 @@ def _syntax_problem(message: str, text: str) -> Problem:
 
 
 class _Part(NamedTuple):
-    """Fields of a Config and its documents, files read for them, and notes for an operator."""
+    """Fields of a Config, files read for them, and notes for an operator."""
 
     fields: dict[str, Any]
     files: tuple[Path, ...] = ()
     notes: tuple[Any, ...] = ()
-    entries: Sequence[Entry[Any]] = ()
 
 
 class _Reading:
@@ -230,11 +221,12 @@ class _Reading:
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
         known = server or Server()
+        documents, own = self._documents(sections)
         parts = [
-            self._rooms(sections),
+            own,
             self._lookups(known),
             self._sending(sections),
-            self._faces(known),
+            self._faces(known, documents.status_pages.records()),
         ]
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
         data = self._data(known.data)
@@ -243,10 +235,8 @@ class _Reading:
         if self.problems or server is None:
             return None
         fields = {name: value for part in parts for name, value in part.fields.items()}
-        entries = [entry for part in parts for entry in part.entries]
-        if any(entry.parent == FILE_ZONE_ID for entry in entries):
-            entries.append(file_entry(_file_zone(server, origin)))
-        documents = Configuration().changed(0, entries)
+        if documents.rooms or documents.health_checks:
+            documents = documents.changed(0, [file_entry(_file_zone(server, origin))])
         https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
         exposed = exposure_notes(
             listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies)
@@ -276,28 +266,20 @@ class _Reading:
             ),
         )
 
-    def _rooms(self, sections: Mapping[str, Any]) -> _Part:
-        lists, memberships = read_lists(self._raw.get("lists", []), self.problems)
-        read = read_rooms(self._raw.get("rooms", []), self._folder, self._text_line, memberships)
+    def _documents(self, sections: Mapping[str, Any]) -> tuple[Configuration, _Part]:
+        """Those that are right by themselves."""
+        read = read_documents(self._raw, self._folder, self._text_line)
         self.problems += read.problems
-        checks = read_health_checks(self._raw.get("health_checks", []), self.problems)
+        documents = Configuration().changed(0, read.entries)
+        rooms = {read.places[room.id]: room for room in documents.rooms.records()}
+        checks = documents.health_checks.records()
         answers = not ("decide" in self._raw and not self._raw.keys() & {"origin", "origins"})
-        for room, name, reason in capacity_problems(read.rooms, checks, answers):
-            place = f"rooms[{read.rooms.index(room)}].{name}"
-            self.problems.append(Problem(place, reason))
-        pass_keys, pass_files = read_pass_keys(
-            sections["native_pass"], self._folder, read.rooms, self.problems
+        for room, name, reason in capacity_problems(rooms.values(), checks, answers):
+            self.problems.append(Problem(f"{read.places[room.id]}.{name}", reason))
+        pass_keys, files = read_pass_keys(
+            sections["native_pass"], self._folder, rooms, self.problems
         )
-        return _Part(
-            {"pass_keys": pass_keys},
-            (*read.files, *pass_files),
-            tuple(read.notes),
-            [
-                *read.entries,
-                *(file_entry(check, FILE_ZONE_ID) for check in checks),
-                *list_entries(lists),
-            ],
-        )
+        return documents, _Part({"pass_keys": pass_keys}, (*read.files, *files), tuple(read.notes))
 
     def _lookups(self, server: Server) -> _Part:
         self._check_addresses(server)
@@ -311,24 +293,20 @@ class _Reading:
         sending = read_sending(
             sections["notifications"], sections["outbound"], self._folder, self.problems
         )
-        alerting, files = read_alerting(self._raw, self._folder, self.problems)
-        return _Part(
-            {"sending": sending},
-            (*sending.files, *files),
-            mail_notes(sending.mail_server),
-            [file_entry(record) for record in alerting],
-        )
+        return _Part({"sending": sending}, sending.files, mail_notes(sending.mail_server))
 
-    def _faces(self, server: Server) -> _Part:
+    def _faces(self, server: Server, pages: Iterable[StatusPage]) -> _Part:
         oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)
-        listen, pages = read_status_pages(
-            server.status_listen, self._raw.get("status_pages", []), self.problems
-        )
-        return _Part(
-            {"oidc": oidc, "status_listen": listen},
-            tuple(files),
-            entries=[file_entry(page) for page in pages],
-        )
+        listen = server.status_listen
+        if listen:
+            self.problems += address_problems("status_listen", listen)
+        elif any(not page.listen for page in pages):
+            reason = (
+                "is required for [[status_pages]] without `listen`: the address where they are"
+                " served"
+            )
+            self.problems.append(Problem("status_listen", reason))
+        return _Part({"oidc": oidc, "status_listen": address_of(listen)}, tuple(files))
 
     def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
         certificates = [Path(name) for one in tls if one for name in (one.cert, one.key)]

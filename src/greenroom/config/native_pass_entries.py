@@ -1,6 +1,6 @@
 """Reads `[native_pass]`: the keys of passes that proxies verify by themselves."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from greenroom.decision.native_pass import PassKeys, no_pass_because
@@ -12,10 +12,10 @@ FILE_MAX = 64 * 1024
 
 
 def read_pass_keys(
-    section: NativePass | None, folder: Path, rooms: Iterable[Room], problems: list[Problem]
+    section: NativePass | None, folder: Path, places: Mapping[str, Room], problems: list[Problem]
 ) -> tuple[PassKeys | None, tuple[Path, ...]]:
     """Returns the keys and their files; adds what is wrong with them, or with a room that wants
-    passes, to `problems`.
+    passes, to `problems`. `places`: rooms by pointer.
     """
     wanted = section or NativePass()
     texts, files = {}, []
@@ -37,13 +37,13 @@ def read_pass_keys(
         keys = PassKeys(texts["secret_file"].decode("latin-1").strip(), texts["key_file"])
     except ValueError as error:
         problems.append(Problem("native_pass", str(error)))
-    rooms = list(rooms)
-    for index, room in enumerate(rooms):
+    rooms = list(places.values())
+    for pointer, room in places.items():
         reason = (
             no_pass_because(room, keys, rooms)
             if room.native_pass in ANY_PASS and keys is not None
             else ""
         )
         if reason:
-            problems.append(Problem(f"rooms[{index}].native_pass", reason))
+            problems.append(Problem(f"{pointer}.native_pass", reason))
     return keys, tuple(files)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from greenroom.config.documents import unknown_keys
+from greenroom.config.entries import unknown_keys
 from greenroom.config.toml_lines import step
 from greenroom.errors import GreenroomError, Problem
 from greenroom.model.oidc import ROLES_MAX, OidcEntry, OidcRole, OidcSettings, role_problems

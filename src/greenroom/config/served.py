@@ -12,7 +12,7 @@ from typing import Any
 from greenroom.config.addresses import zone_origin_problems
 from greenroom.config.capacity_entries import capacity_problems, sees_answers
 from greenroom.config.config import Config
-from greenroom.config.documents import file_id
+from greenroom.config.entries import file_id
 from greenroom.configuration.layers import UnitFault, layered
 from greenroom.model.change import name_of
 from greenroom.model.configuration import (

@@ -439,6 +439,7 @@ class Room:
         "",
         pattern=r"(push|https?://\S+)?",
         pattern_words="be push, or the URL of a query of Prometheus",
+        example="push",
         high=2_048,
         extension=True,
         form=FormSpec("more", "Figures of the origin from elsewhere"),

@@ -3,9 +3,8 @@
     python bench/measuring.py [--rounds 60] [--calls 20000]
 
 `us` is the least time of a call with the arguments of real requests, less that of a function that
-does nothing; `steps` are those of the interpreter in a whole request with and without measuring.
-Neither changes on a busy machine. Documents are measured in every mode, `fixed` too, for /metrics;
-a room that follows is looked at once a second besides (`look`).
+does nothing, which a busy machine hardly changes. Documents are measured in every mode, `fixed`
+too, for /metrics; a room of another mode is looked at once a second besides (`look`).
 """
 
 import argparse
@@ -17,7 +16,7 @@ from typing import Any
 
 import uvloop
 from browser_heads import navigating
-from hot_path import Stepping, asker, heads, rooms, steps_of, ticket
+from hot_path import Stepping, asker, heads, rooms, ticket
 
 from greenroom.gateway.documents import Documents
 
@@ -50,18 +49,16 @@ async def measure(rounds: int, calls: int) -> None:
         documents = heads(page, tickets)
         images = [one.replace(*DOCUMENT_BECOMES) for one in documents]
         measured, not_measured = gateway.counts.documents, NotMeasured()
-        print(f"{'':10} {'us':>6} {'steps':>6}")
+        print(f"{'':10} {'us':>6}")
         for name, sent in (("document", documents), ("image", images)):
-            steps = []
-            for kept in (not_measured, measured):
-                gateway.counts.documents = kept
-                ask(sent)
-                steps.append(steps_of(ask, sent)[0])
+            gateway.counts.documents = not_measured
+            ask(sent)
+            gateway.counts.documents = measured
             what = not_measured.what
             more_us = least_us(measured.answered, what, rounds, calls) - least_us(
                 nothing, what, rounds, calls
             )
-            print(f"{name:10} {more_us:6.2f} {steps[1] - steps[0]:6.0f}")
+            print(f"{name:10} {more_us:6.2f}")
         look_us = least_us(gateway.pending_documents, (), rounds, calls // 100)
         print(f"{'look':10} {look_us:6.2f}")
         gateway.close()

@@ -3,8 +3,9 @@ a ledger and a store.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,12 +20,14 @@ from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Decided, Observer
 from greenroom.decision.verdict import Forward
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.model.rule import Rule
 from greenroom.rules import NO_LISTS
+from greenroom.runtime.capacity import WithTargets
 from greenroom.runtime.room_compiler import SEARCH_ENGINES, bypass
 
 MINUTE_S = 60
@@ -305,3 +308,30 @@ def test_a_cookie_that_is_sent_again_is_counted_once(recorded: Callable[..., Rec
         total["sum", "usersWaited"],
         total["max", "totalActiveUsers"],
     ) == (2, 1, 1)
+
+
+def test_what_the_origin_takes_is_recorded_where_the_capacity_is_not_fixed(
+    recorded: Callable[..., Recorded],
+) -> None:
+    """The last of a minute counts, a stop whenever it was, and only `follow` applies its limit."""
+    found = recorded(total_active_users=50)
+    told = CapacityState(
+        mode="observe", sessions=30, limit=20, stopped=False, reason="", measured_ms=0
+    )
+    states: list[CapacityState | None] = [None, replace(told, mode="fixed")]
+    states += [replace(told, stopped=True), told, replace(told, mode="follow", sessions=40)]
+    for state in states:
+        now_ms = found.site.clock.ms
+        shown = state and replace(state, measured_ms=now_ms)
+        (ledger,) = found.site.ledgers.values()
+        looks = SimpleNamespace(looks=lambda _now_ms, room=ledger.room: [RoomLook(room)])
+        capacity = SimpleNamespace(of=lambda _room_id, shown=shown: (shown, 0))
+        sample(found.recorder, WithTargets(looks, capacity).looks(now_ms), now_ms)  # type: ignore[arg-type]
+        found.site.advance(MINUTE_S * 1_000)
+    total = found.total()
+    target = {aggregate: total[aggregate, "capacityTarget"] for aggregate in ("min", "max")}
+    limit = {aggregate: total[aggregate, "capacityLimit"] for aggregate in ("min", "max")}
+    assert (target, limit) == ({"min": 30, "max": 40}, {"min": 20, "max": 50})
+    assert total["sum", "minutesCapacityStopped"] == 1
+    assert total["sum", "minutesCapacityUnmeasured"] == 0
+    assert total["avg", "capacityTarget"] == pytest.approx(100 / 3, abs=1e-3)

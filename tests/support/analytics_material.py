@@ -21,6 +21,7 @@ from greenroom.analytics.rollup import (
     Part,
     Rollup,
     RoomLimits,
+    RoomTarget,
     longest,
     merge,
     together,
@@ -34,6 +35,14 @@ counts = st.dictionaries(st.integers(0, 9_000), st.integers(1, 5), max_size=8)
 limits = st.none() | st.builds(
     RoomLimits, st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)
 )
+targets = st.none() | st.builds(
+    RoomTarget,
+    st.integers(0, 2),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.booleans(),
+    st.booleans(),
+)
 outcomes = st.dictionaries(
     st.sampled_from(list(OUTCOMES)), st.integers(0, 50), max_size=len(OUTCOMES)
 )
@@ -46,6 +55,7 @@ rollups = st.builds(
     counts,
     st.booleans(),
     st.booleans(),
+    targets,
 )
 
 
@@ -69,6 +79,18 @@ def a_rollup(rng: random.Random, busy: float = 0.6) -> Rollup:
         waited,
         origin,
         incomplete=rng.random() < 0.02,
+        target=rng.choice(
+            [
+                None,
+                RoomTarget(
+                    rng.randrange(3),
+                    rng.randrange(400),
+                    rng.randrange(400),
+                    rng.random() < 0.2,
+                    rng.random() < 0.2,
+                ),
+            ]
+        ),
     )
 
 
@@ -158,6 +180,8 @@ CONFIGS = {
     "newUsersPerMinuteConfig": "new_users_per_minute",
     "sessionDurationConfig": "session_minutes",
 }
+TARGETS = {"capacityTarget": "sessions", "capacityLimit": "limit"}
+TARGET_MINUTES = {"minutesCapacityStopped": "stopped", "minutesCapacityUnmeasured": "unmeasured"}
 SUMS = {row.metric: row.column for row in OUTCOMES.values() if row.column != "admitted"}
 
 
@@ -175,6 +199,11 @@ def _measure(aggregate: str, metric: str, found: list[Rollup]) -> Any:
             aggregate,
             [getattr(rollup.limits, CONFIGS[metric]) for rollup in found if rollup.limits],
         )
+    targets = [rollup.target for rollup in found if rollup.target]
+    if metric in TARGETS:
+        return _spread(aggregate, [getattr(target, TARGETS[metric]) for target in targets])
+    if metric in TARGET_MINUTES:
+        return sum(getattr(target, TARGET_MINUTES[metric]) for target in targets)
     if metric == "newUsersPerMinute":
         return _spread(aggregate, [rollup.outcomes.get("admitted", 0) for rollup in found])
     if metric in SUMS:

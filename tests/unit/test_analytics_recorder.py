@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from greenroom.analytics import histogram
 from greenroom.analytics.recorder import MINUTES_KEPT, ClosedMinute, Recorder
-from greenroom.analytics.rollup import SLOTS, Part, RoomLimits
+from greenroom.analytics.rollup import SLOTS, Part, RoomLimits, RoomTarget
 
 BEGIN_MS = 1_893_456_000_000
 
@@ -56,6 +56,17 @@ def test_the_limits_at_the_end_of_a_minute_count_for_it() -> None:
     recorder.close(BEGIN_MS + 60_000)
     assert parts(recorder.fetch())[0, "r"].rollup.limits == RoomLimits(
         BEGIN_MS + 30_000, 200, 20, 5
+    )
+
+
+def test_the_target_at_the_end_of_a_minute_counts_and_that_it_ever_stopped() -> None:
+    recorder = a_recorder()
+    recorder.targeted("r", RoomTarget(BEGIN_MS, 100, 90))
+    recorder.targeted("r", RoomTarget(BEGIN_MS + 5_000, 80, 70, stopped=True))
+    recorder.targeted("r", RoomTarget(BEGIN_MS + 30_000, 85, 80))
+    recorder.close(BEGIN_MS + 60_000)
+    assert parts(recorder.fetch())[0, "r"].rollup.target == RoomTarget(
+        BEGIN_MS + 30_000, 85, 80, stopped=True
     )
 
 

@@ -3,7 +3,7 @@ the sum of the minutes. A weighted average is kept as two sums. All are whole nu
 days give exactly what the minutes give.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from greenroom.analytics.outcomes import OUTCOMES
@@ -11,6 +11,10 @@ from greenroom.analytics.rollup import PERCENTS
 
 GAUGES = ("active", "queued", "wait")
 LIMITS = ("limit_active", "limit_rate", "limit_session")
+TARGETS = ("target", "applied")
+"""Where the capacity is not fixed: active visitors that the origin takes, and the limit in force."""
+TARGET_MINUTES = ("target_stopped", "target_unmeasured")
+TARGETED = "targeted"
 TIMES = ("waited", "origin")
 """Histograms, in milliseconds."""
 
@@ -32,6 +36,9 @@ def _minute_columns() -> Iterator[str]:
         yield from _spread(name)
     yield "limited"
     yield from LIMITS
+    yield TARGETED
+    yield from TARGETS
+    yield from TARGET_MINUTES
     yield from OUTCOMES
     yield from (f"{name}_count" for name in TIMES)
     yield from (f"{name}_p{percent}" for name in TIMES for percent in PERCENTS)
@@ -54,11 +61,8 @@ def _kept() -> Iterator[Kept]:
             nullable=True,
         )
         yield Kept(f"{name}_sum", f"{name}_sum", "sum")
-    yield Kept("limited", "limited", "sum")
-    for name in LIMITS:
-        yield Kept(f"{name}_max", name, "max")
-        yield Kept(f"{name}_min", f"CASE WHEN limited > 0 THEN {name} END", "min", nullable=True)
-        yield Kept(f"{name}_sum", name, "sum")
+    yield from _settings("limited", LIMITS)
+    yield from targets_kept()
     for name in OUTCOMES:
         yield Kept(f"{name}_sum", name, "sum")
     yield Kept("admitted_max", "admitted", "max")
@@ -72,6 +76,20 @@ def _kept() -> Iterator[Kept]:
             yield Kept(f"{name}_p{percent}_weighted", f"{name}_p{percent} * {WEIGHTS[name]}", "sum")
     yield Kept("incomplete", "incomplete", "sum")
     yield Kept("generated", "generated", "sum")
+
+
+def _settings(known: str, names: Iterable[str]) -> Iterator[Kept]:
+    yield Kept(known, known, "sum")
+    for name in names:
+        yield Kept(f"{name}_max", name, "max")
+        yield Kept(f"{name}_min", f"CASE WHEN {known} > 0 THEN {name} END", "min", nullable=True)
+        yield Kept(f"{name}_sum", name, "sum")
+
+
+def targets_kept() -> Iterator[Kept]:
+    yield from _settings(TARGETED, TARGETS)
+    for name in TARGET_MINUTES:
+        yield Kept(name, name, "sum")
 
 
 MINUTE_COLUMNS: tuple[str, ...] = tuple(_minute_columns())

@@ -5,7 +5,7 @@ Cloudflare's `waitingRoomAnalyticsAdaptiveGroups`; greenroom's own say `extensio
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from greenroom.analytics.columns import KEPT, SAMPLES
+from greenroom.analytics.columns import KEPT, SAMPLES, TARGETED
 from greenroom.analytics.outcomes import OUTCOMES
 from greenroom.analytics.rollup import PERCENTS
 
@@ -47,13 +47,13 @@ def _gauge(name: str, column: str, unit: str, help: str) -> Metric:
     )
 
 
-def _limit(name: str, column: str, unit: str, help: str) -> Metric:
+def _limit(name: str, column: str, unit: str, help: str, known: str = "limited") -> Metric:
     shares = {
-        "avg": Share(f"{column}_sum", "limited", digits=4),
+        "avg": Share(f"{column}_sum", known, digits=4),
         "max": Share(f"{column}_max"),
         "min": Share(f"{column}_min"),
     }
-    return Metric(name, unit, help, Share(column), shares)
+    return Metric(name, unit, help, Share(column), shares, extension=known != "limited")
 
 
 def _sum(name: str, column: str, unit: str, help: str, extension: bool = True) -> Metric:
@@ -128,6 +128,32 @@ def _metrics() -> Iterator[Metric]:
     yield _sum("sessionsEnded", "origin_count", "sessions", "sessions that ended, for any reason")
     yield _sum("usersWaited", "waited_count", "users", "visitors let in from the line")
     yield from _outcomes(extension=True)
+    yield _limit(
+        "capacityTarget",
+        "target",
+        "users",
+        "active users that the origin takes, as greenroom found it; where `capacity` is not fixed",
+        TARGETED,
+    )
+    yield _limit(
+        "capacityLimit",
+        "applied",
+        "users",
+        "limit of active users in force, where `capacity` is not fixed",
+        TARGETED,
+    )
+    yield _sum(
+        "minutesCapacityStopped",
+        "target_stopped",
+        "minutes",
+        "minutes in which the origin was too slow, or failed, for anybody to be admitted",
+    )
+    yield _sum(
+        "minutesCapacityUnmeasured",
+        "target_unmeasured",
+        "minutes",
+        "minutes in which nothing measured the origin",
+    )
     yield _sum(
         "minutesIncomplete",
         "incomplete",

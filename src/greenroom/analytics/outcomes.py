@@ -4,6 +4,9 @@ version of the store's tables.
 
 from typing import NamedTuple
 
+TARGETS_SINCE = 4
+"""Version of the tables that has the columns of `columns.TARGETS` first."""
+
 
 class RoomOutcome(NamedTuple):
     """`column`: never renamed. `decided`: the decisions that count; empty where the recorder counts

@@ -15,6 +15,7 @@ from greenroom.analytics.rollup import (
     Part,
     Rollup,
     RoomLimits,
+    RoomTarget,
 )
 
 MINUTES_KEPT = 60
@@ -24,13 +25,14 @@ NOT_WAITED = -1
 
 
 class RoomMinute:
-    __slots__ = ("active", "limits", "origin", "outcomes", "queued", "wait_s", "waited")
+    __slots__ = ("active", "limits", "origin", "outcomes", "queued", "target", "wait_s", "waited")
 
     def __init__(self) -> None:
         self.outcomes: dict[str, int] = {}
         self.waited: HistogramCounts = {}
         self.origin: HistogramCounts = {}
         self.limits: RoomLimits | None = None
+        self.target: RoomTarget | None = None
         self.active = [-1] * SLOTS
         self.queued = [-1] * SLOTS
         self.wait_s = [-1] * SLOTS
@@ -42,7 +44,9 @@ class RoomMinute:
             if looked
             else {}
         )
-        return Rollup(self.outcomes, tracks, self.limits, self.waited, self.origin)
+        return Rollup(
+            self.outcomes, tracks, self.limits, self.waited, self.origin, target=self.target
+        )
 
 
 class ClosedMinute:
@@ -116,6 +120,10 @@ class Recorder:
     def limited(self, room_id: str, limits: RoomLimits) -> None:
         """The last ones of a minute count."""
         self._room(room_id, limits.at_ms).limits = limits
+
+    def targeted(self, room_id: str, target: RoomTarget) -> None:
+        room = self._room(room_id, target.at_ms)
+        room.target = target if room.target is None else room.target + target
 
     # -- minutes -----------------------------------------------------------------------------------
 

@@ -45,6 +45,29 @@ class RoomLimits(msgspec.Struct, frozen=True, order=True):
     session_minutes: int
 
 
+class RoomTarget(msgspec.Struct, frozen=True, order=True):
+    """What the origin takes, as greenroom finds it. The later of two counts, `stopped` and
+    `unmeasured` if either was.
+    """
+
+    at_ms: int
+    sessions: int
+    limit: int
+    """In force."""
+    stopped: bool = False
+    unmeasured: bool = False
+
+    def __add__(self, other: "RoomTarget") -> "RoomTarget":
+        later = max(self, other)
+        return RoomTarget(
+            later.at_ms,
+            later.sessions,
+            later.limit,
+            self.stopped or other.stopped,
+            self.unmeasured or other.unmeasured,
+        )
+
+
 class Rollup(msgspec.Struct, frozen=True):
     """`incomplete`: a process was killed in it; `generated`: made up for trials."""
 
@@ -55,6 +78,7 @@ class Rollup(msgspec.Struct, frozen=True):
     origin: HistogramCounts = {}
     incomplete: bool = False
     generated: bool = False
+    target: RoomTarget | None = None
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -77,6 +101,7 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
     waited: HistogramCounts = {}
     origin: HistogramCounts = {}
     limits: RoomLimits | None = None
+    target: RoomTarget | None = None
     incomplete = generated = False
     for part in records:
         for name, count in part.outcomes.items():
@@ -87,9 +112,11 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
         histogram.add(origin, part.origin)
         if part.limits is not None and (limits is None or part.limits > limits):
             limits = part.limits
+        if part.target is not None:
+            target = part.target if target is None else target + part.target
         incomplete |= part.incomplete
         generated |= part.generated
-    return Rollup(outcomes, tracks, limits, waited, origin, incomplete, generated)
+    return Rollup(outcomes, tracks, limits, waited, origin, incomplete, generated, target)
 
 
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
@@ -147,11 +174,17 @@ def minute_row(rollup: Rollup) -> dict[str, int | bytes]:
     queued = Spread.of(together([track.queued for track in tracks]))
     wait = Spread.of(longest([track.wait_s for track in tracks]))
     limits = rollup.limits or RoomLimits(0, 0, 0, 0)
+    target = rollup.target or RoomTarget(0, 0, 0)
     row: dict[str, int | bytes] = {
         "limited": int(rollup.limits is not None),
         "limit_active": limits.total_active_users,
         "limit_rate": limits.new_users_per_minute,
         "limit_session": limits.session_minutes,
+        "targeted": int(rollup.target is not None),
+        "target": target.sessions,
+        "applied": target.limit,
+        "target_stopped": int(target.stopped),
+        "target_unmeasured": int(target.unmeasured),
         **{name: rollup.outcomes.get(name, 0) for name in OUTCOMES},
         "waited_count": histogram.total(rollup.waited),
         "origin_count": histogram.total(rollup.origin),

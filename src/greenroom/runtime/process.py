@@ -36,7 +36,7 @@ from greenroom.rules import Lookups
 from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.calls import ProcessCalls
-from greenroom.runtime.capacity import ProcessCapacity
+from greenroom.runtime.capacity import ProcessCapacity, WithTargets
 from greenroom.runtime.clock import ClockWatch, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.control_plane import ControlPlane
@@ -390,7 +390,7 @@ class Process:
                     self._compile_the_rest,
                     self._check_health,
                     lambda: capacity.run(lambda: decision.table),
-                    lambda: self._analytics.run(ledgers),
+                    lambda: self._analytics.run(WithTargets(ledgers, capacity)),
                     self._control_plane.export_metrics,
                 ):
                     await self.stopping.wait()

@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.admission.ledger.tally import Taken
 from greenroom.analytics.recorder import Recorder
-from greenroom.analytics.rollup import RoomLimits
+from greenroom.analytics.rollup import RoomLimits, RoomTarget
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -21,6 +21,7 @@ class RoomLook(msgspec.Struct, frozen=True):
     queued: int | None = None
     wait_s: int | None = None
     tally: Taken | None = None
+    target: RoomTarget | None = None
 
 
 class Rooms(Protocol):
@@ -40,6 +41,8 @@ def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
             recorder.counted(room.id, "abandoned", look.tally.abandoned, now_ms)
         if look.active is not None and look.queued is not None:
             recorder.looked(room.id, look.active, look.queued, look.wait_s, now_ms)
+        if look.target is not None:
+            recorder.targeted(room.id, look.target)
         recorder.limited(
             room.id,
             RoomLimits(

@@ -55,6 +55,9 @@ def _percentiles(stem: str) -> tuple[PanelSeries, ...]:
     )
 
 
+CAPACITY = "capacity"
+"""Only of rooms whose capacity is not fixed."""
+
 PANELS = (
     ChartPanel(
         "users",
@@ -88,6 +91,18 @@ PANELS = (
             PanelSeries(
                 "Limit per minute", Wanted("max", "newUsersPerMinuteConfig"), "limit", "red"
             ),
+        ),
+    ),
+    ChartPanel(
+        CAPACITY,
+        "What your application takes",
+        "The most active visitors that greenroom found your application to take, with the limit in"
+        " force. While admissions stop, the limit is those who are inside.",
+        "users",
+        (
+            PanelSeries("Active", Wanted("max", "totalActiveUsers"), "bar", "accent"),
+            PanelSeries("Found", Wanted("max", "capacityTarget"), "line", "blue"),
+            PanelSeries("Limit in force", Wanted("max", "capacityLimit"), "limit", "red"),
         ),
     ),
     ChartPanel(

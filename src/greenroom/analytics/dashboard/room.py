@@ -17,10 +17,12 @@ from greenroom.analytics.advice import (
     cause,
 )
 from greenroom.analytics.dashboard.panels import (
+    CAPACITY,
     COMPARISONS,
     ENDED,
     GLANCE,
     PANELS,
+    ChartPanel,
     SpanAnswer,
     ask,
     csv_lines,
@@ -69,6 +71,8 @@ def show(page: PageRequest) -> Response:
     compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
     answer, before, problem = _answers(page, span, compare)
     zone = zone_of(page)
+    fixed = page.room.record.capacity == "fixed"
+    panels = [panel for panel in PANELS if not (fixed and panel.name == CAPACITY)]
     marks = list(_marks(page))
     shown = [
         mark
@@ -85,12 +89,12 @@ def show(page: PageRequest) -> Response:
         causes_of=CAUSES,
         compare=compare,
         comparisons=COMPARISONS,
-        panels=PANELS,
+        panels=panels,
         answer=answer,
         before=before,
         problem=problem,
         glance=_glance(answer, before),
-        chart_json=json.dumps(_chart_data(answer, before, shown)) if answer else "",
+        chart_json=json.dumps(_chart_data(answer, before, shown, panels)) if answer else "",
         marks=marks,
         inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
         steps=[(name, span.moved(share)) for name, share in MOVES],
@@ -291,7 +295,10 @@ def _glance(answer: SpanAnswer | None, before: SpanAnswer | None) -> list[Glance
 
 
 def _chart_data(
-    answer: SpanAnswer, before: SpanAnswer | None, marks: Iterable[EventMark]
+    answer: SpanAnswer,
+    before: SpanAnswer | None,
+    marks: Iterable[EventMark],
+    panels: Iterable[ChartPanel],
 ) -> dict[str, Any]:
     return {
         "step": answer.span.step_s * 1000,
@@ -315,7 +322,7 @@ def _chart_data(
                     for index, series in enumerate(panel.series)
                 ],
             }
-            for panel in PANELS
+            for panel in panels
         },
     }
 

@@ -4,8 +4,16 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from greenroom.analytics.columns import KEPT, MINUTE_COLUMNS, TIMES
-from greenroom.analytics.outcomes import OUTCOMES
+from greenroom.analytics.columns import (
+    KEPT,
+    MINUTE_COLUMNS,
+    TARGET_MINUTES,
+    TARGETED,
+    TARGETS,
+    TIMES,
+    targets_kept,
+)
+from greenroom.analytics.outcomes import OUTCOMES, TARGETS_SINCE
 
 # The tables of both engines, and the upgrades between versions. `parts` has every message for as
 # long as it may come again. Times are Unix seconds of the begin; rooms are numbers from `rooms`.
@@ -52,15 +60,19 @@ FACTS = Table("facts", (Column("name", "text"), Column("value")), ("name",))
 
 TABLES = (PARTS, MINUTES, HOURS, DAYS, ROOMS, FACTS)
 
-VERSION = max(row.since for row in OUTCOMES.values())
+VERSION = max(TARGETS_SINCE, *(row.since for row in OUTCOMES.values()))
 
-NEW_COLUMNS: dict[int, dict[str, tuple[str, ...]]] = {
-    version: {
-        table: tuple(f"{row.column}{suffix}" for row in OUTCOMES.values() if row.since == version)
-        for table, suffix in (("minutes", ""), ("hours", "_sum"), ("days", "_sum"))
-    }
-    for version in range(2, VERSION + 1)
-}
+
+def _new_columns(version: int) -> dict[str, tuple[str, ...]]:
+    outcomes = [row.column for row in OUTCOMES.values() if row.since == version]
+    minutes, kept = outcomes, [f"{column}_sum" for column in outcomes]
+    if version == TARGETS_SINCE:
+        minutes = [*minutes, TARGETED, *TARGETS, *TARGET_MINUTES]
+        kept += [column.name for column in targets_kept()]
+    return {"minutes": tuple(minutes), "hours": tuple(kept), "days": tuple(kept)}
+
+
+NEW_COLUMNS = {version: _new_columns(version) for version in range(2, VERSION + 1)}
 
 
 Values = tuple[Any, ...]

@@ -107,25 +107,18 @@ def two_free_ports() -> int:
             return first
 
 
+def two_workers(greenroom, origin, control: int) -> list[str]:
+    return [
+        *("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "1000"),
+        *("--listen", "127.0.0.1:0", "--control", f"127.0.0.1:{control}"),
+        *("--data", str(greenroom.data), "--workers", "2"),
+    ]
+
+
 def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom, origin) -> None:
     control = two_free_ports()
-    options = (
-        "--origin",
-        origin.url,
-        "--total-active-users",
-        "3",
-        "--new-users-per-minute",
-        "1000",
-    )
-    places = (
-        "--listen",
-        "127.0.0.1:0",
-        "--control",
-        f"127.0.0.1:{control}",
-        "--data",
-        str(greenroom.data),
-    )
-    running = greenroom.run("serve", *options, *places, "--workers", "2")
+    options = two_workers(greenroom, origin, control)
+    running = greenroom.run("serve", *options)
     greenroom.eventually(
         lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60
     )
@@ -144,7 +137,7 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
     assert len(workers_of(running)) == 2
     assert all(not visitor.get().waiting for visitor in visitors[:3])
     assert running.stop() == 0
-    again = greenroom.run("serve", *options, *places, "--workers", "2")
+    again = greenroom.run("serve", *options)
     greenroom.eventually(
         lambda: again.output.count(": ready") == 2, lambda: again.output, within_s=60
     )
@@ -157,23 +150,8 @@ def test_workers_share_one_address_and_one_room_and_are_started_again(greenroom,
 def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can(
     greenroom, origin
 ) -> None:
-    options = (
-        "--origin",
-        origin.url,
-        "--total-active-users",
-        "3",
-        "--new-users-per-minute",
-        "1000",
-    )
-    places = (
-        "--listen",
-        "127.0.0.1:0",
-        "--control",
-        f"127.0.0.1:{two_free_ports()}",
-        "--data",
-        str(greenroom.data),
-    )
-    running = greenroom.run("serve", *options, *places, "--workers", "2")
+    options = two_workers(greenroom, origin, two_free_ports())
+    running = greenroom.run("serve", *options)
     greenroom.eventually(
         lambda: running.output.count(": ready") == 2, lambda: running.output, within_s=60
     )
@@ -191,17 +169,7 @@ def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can
 
 
 def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -> None:
-    options = ("--origin", origin.url, "--total-active-users", "3", "--new-users-per-minute", "10")
-    places = (
-        "--listen",
-        "127.0.0.1:0",
-        "--control",
-        "127.0.0.1:0",
-        "--data",
-        str(greenroom.data),
-        "--workers",
-        "2",
-    )
-    running = greenroom.run("serve", *options, *places, env={"PATH": str(greenroom.folder)})
+    options = two_workers(greenroom, origin, 0)
+    running = greenroom.run("serve", *options, env={"PATH": str(greenroom.folder)})
     assert running.end() == 2
     assert "apt-get install redis-server" in running.output

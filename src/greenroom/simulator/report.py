@@ -39,7 +39,6 @@ class SimulationReport:
     error_joining: float | None
     error_polls: float | None
     inside_quartiles: float | None
-    coverage_first: QuartileShares | None
     coverage_joining: QuartileShares | None
     coverage_polls: QuartileShares | None
     unknown: float | None
@@ -95,7 +94,6 @@ def report(world: World) -> SimulationReport:
         relative_error(joining),
         relative_error(polls),
         inside_quartiles(joining + polls),
-        coverage(first),
         coverage(joining),
         coverage(polls),
         crowd.unknown / crowd.told if crowd.told else None,

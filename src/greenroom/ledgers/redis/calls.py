@@ -19,10 +19,10 @@ _BLOCKED = 1 << 30
 class RedisCalls:
     """The client must not decode answers."""
 
-    def __init__(self, client: Client, process: str, prefix: str = "greenroom") -> None:
+    def __init__(self, client: Client, process: str) -> None:
         """`process` is unique among all."""
         self._client = client
-        self._place = f"{prefix}:{{calls}}:"  # one hash tag: one shard
+        self._place = "greenroom:{calls}:"  # one hash tag: one shard
         self._rows = self._place + "rows"
         self.lease = RedisLease(client, [self._place + "sender"], process, LEASE_MS)
         """Of the process that sends."""

@@ -9,12 +9,23 @@ import pytest
 from admission_world import START_MS, HandClock, small_room, ticket_id
 from hypothesis import given
 from hypothesis import strategies as st
-from redis_twin import Twin
+from redis_twin import HERE, Twin
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.ledger import failures
-from greenroom.admission.ledger.failures import STILL_MS, TURN_KEPT_MS, WINDOW_MS, Failures
+from greenroom.admission.ledger.failures import (
+    FAILING,
+    KEPT,
+    STILL_MS,
+    TURN_KEPT_MS,
+    USED,
+    WINDOW_MS,
+    Failures,
+)
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.turns import TurnsUp
 from greenroom.admission.records import remember
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -454,8 +465,8 @@ def test_redis_keeps_the_same_turns(server: RedisServer, fixed: bool) -> None:
         ("or passed_s > failures.STILL_MS / 1000 then return nil", "then return nil"),
         ("call('UNLINK', k.seen, k.unshown, k.failures)", "call('UNLINK', k.seen, k.unshown)"),
         ("    failures.drop(id)\n    free(1)", "    free(1)"),
-        ("failures.write(new, since_s, offset_s, what)", ""),
-        ("state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end\n  elseif not", "false then end\n  elseif not"),
+        ("failures.put(new, since_s, offset_s, what)", ""),
+        ("state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end\n    failures.leave(id, '')", "false then end"),
     ],
 )  # fmt: skip
 def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:
@@ -464,8 +475,125 @@ def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -
         assert outages(server, False) or outages(server, True)
 
 
+THERE = "there"
+
+
+def moving_turns(server: RedisServer, fixed: bool) -> list[str]:
+    """Visitors whom the origin fails here and there, and who come where their turn is not kept."""
+    room = small_room(
+        total_active_users=4, new_users_per_minute=60, session_duration=1,
+        disable_session_renewal=fixed,
+    )  # fmt: skip
+    twin = Twin(server.client(), room, 3, (HERE, THERE))
+    given = 0
+
+    def there(turns: TurnsUp, *, claims: bool = False, gifts: tuple[bytes, ...] = ()) -> None:
+        """The other data center reports, and both hear the coordinator."""
+        nonlocal given
+        given += len(gifts)
+        twin._reports_there += 1
+        moves = MovesUp(
+            given,
+            tuple([(one, HERE, 1_000) for one in gifts]),
+            twin.arrived_there,
+            tuple([(one, HERE, 1_000) for one in ids.values()] if claims else ()),
+            turns=turns,
+        )
+        twin.hear_from_there(
+            SyncUp(
+                THERE, 1, twin._reports_there, twin.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (),
+                0.0, moves=moves,
+            )
+        )  # fmt: skip
+        twin.sync()
+        twin.compare()
+
+    def row(one: bytes, state: int, serial: int, to: str = HERE, end_s: int = 900) -> TurnsUp:
+        return TurnsUp(True, ((one, to, serial, 1_000, end_s, state),))
+
+    ids = {number: ticket_id(number) for number in range(4)}
+    keys = {number: make_key(START_MS, number) for number in ids}
+    there(TurnsUp(True))
+    renewed = {}
+    for number, one in ids.items():
+        twin.poll(one, keys[number])
+        twin.poll(one, keys[number])
+        twin.advance(1_500)
+        renewed[number] = twin.fail(one).renewed_ms
+        there(TurnsUp(True))
+    there(TurnsUp(), claims=True)  # living sessions go with their rows
+    there(TurnsUp(), claims=True)
+    for number in (0, 1):  # and come back
+        there(row(ids[number], (FAILING, USED)[number], 7 + number), gifts=(ids[number],))
+        twin.view(ids[number])
+        twin.fail(ids[number])
+    twin.advance(70_000)
+    there(TurnsUp(True))
+    for number, one in ids.items():
+        twin.view(one)
+        twin.reenter(one, keys[number])
+        twin.visit(one, keys[number], THERE, renewed[number])  # its turn is sought
+    there(row(ids[2], KEPT, 20))
+    for _ in range(3):  # the same once more, also after it was taken
+        twin.visit(ids[2], keys[2], THERE, renewed[2])
+        twin.reenter(ids[2], keys[2])
+        there(row(ids[2], KEPT, 20))
+        twin.advance(4_000)
+    there(TurnsUp(True, seeks=((ids[3], 0), (ids[2], 10), (ids[0], 60_000))))
+    twin.visit(ids[3], keys[3], THERE, renewed[3])
+    there(row(ids[3], KEPT, 22))
+    there(TurnsUp(True, seeks=((ids[3], 9_000),)))  # it asked here last
+    twin.law(twin.view(ids[3]).kept_ms > 0, "a turn went to where its visitor is not")
+    twin.advance(1_000)
+    there(TurnsUp(True, seeks=((ids[3], 0),)))
+    there(row(ids[3], KEPT, 22))  # a message that comes late
+    there(TurnsUp(True))
+    twin.visit(ids[3], keys[3], HERE, renewed[3])
+    up = twin.report()[0].moves
+    rows = up.turns.rows if up and up.turns else ()
+    there(TurnsUp(False, got=tuple([(one, HERE, serial) for one, _, serial, *_ in rows])))
+    there(TurnsUp(False))
+    ids[4], keys[4] = ticket_id(4), make_key(START_MS, 4)
+    twin.poll(ids[4], keys[4])
+    there(TurnsUp(True), claims=True)  # it goes, re-enters there, and comes back waiting
+    there(row(ids[4], USED, 30))
+    twin.poll(ids[4], keys[4])
+    twin.move(ids[2], ticket_id(40), True)
+    for number, one in ids.items():
+        twin.poll(one, keys[number])
+        twin.advance(20_000)
+        twin.visit(one, keys[number], THERE, twin.now_ms - 61_500, twin.now_ms - 50_000)
+        there(TurnsUp(True))
+    twin.advance(WINDOW_MS)
+    there(TurnsUp(True))
+    return twin.found
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_redis_moves_the_same_turns(server: RedisServer, fixed: bool) -> None:
+    assert moving_turns(server, fixed) == []
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ("if not raw or serial > cmsgpack.unpack(raw)[1] then", "if true then"),
+        ("    failures.drop(id)\n    call('ZADD', k.turns_left", "    call('ZADD', k.turns_left"),
+        ("if now - age_ms > (raw and cmsgpack.unpack(raw)[2] or 0) and", "if"),
+        ("    call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))\n    failures.leave(id, to)", "    call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))"),
+        ("    failures.leave(id, '')\n  elseif", "  elseif"),
+        ("then failures.revive(id) end", "then end"),
+    ],
+)  # fmt: skip
+def test_a_redis_that_moves_turns_badly_is_found(
+    server: RedisServer, whole: str, broken: str
+) -> None:
+    client = server.client()
+    with broken_library(client, whole, broken):
+        assert moving_turns(server, False) or moving_turns(server, True)
+
+
 def test_a_ledger_is_what_it_was_without_failures() -> None:
-    """Nothing of it is kept, looked at or written down."""
     ledger = Ledger(small_room(), "here", 1, START_MS)
     assert not ledger.failures.rows
     ledger.arrive(ticket_id(1), START_MS, 0)

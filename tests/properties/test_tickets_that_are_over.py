@@ -27,13 +27,13 @@ def broken(build: Break) -> Break:
     return found_by(tickets_that_are_over, BROKEN)(build)
 
 
-def searching(instead: Callable[[Outcome, Ledger, bytes, int], Outcome | None]) -> Break:
+def searching(instead: Callable[[Outcome | None, Ledger, bytes, int], Outcome | None]) -> Break:
     """A build that answers with `instead` (None: as before) when a session is searched."""
 
     def build(patch: pytest.MonkeyPatch) -> None:
         original = transfers._search
 
-        def search(ledger: Any, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome:
+        def search(ledger: Any, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome | None:
             outcome = original(ledger, ticket_id, served_ms, now_ms)
             return instead(outcome, ledger, ticket_id, now_ms) or outcome
 
@@ -56,7 +56,7 @@ def spends_a_permit_on_it(patch: pytest.MonkeyPatch) -> None:
 def gives_it_a_place_when_no_session_is_found(patch: pytest.MonkeyPatch) -> None:
     searching(
         lambda outcome, ledger, one, now_ms: (
-            None if outcome.searching else ledger.poll(one, 0, now_ms, 0)
+            None if outcome and outcome.searching else ledger.poll(one, 0, now_ms, 0)
         )
     )(patch)
 

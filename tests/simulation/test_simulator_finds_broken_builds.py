@@ -30,9 +30,11 @@ from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
 from greenroom.admission.ledger.failures import FAILING, Failures, row_of
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.moving_turns import MovingTurns
 from greenroom.admission.ledger_time import LedgerTime
 from greenroom.admission.messages import moves
 from greenroom.admission.messages.moves import Moves
+from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.methods import Fifo
 from greenroom.admission.transfers import session_transfers, transfers
@@ -124,6 +126,22 @@ def keeps_a_turn_twice(patch: pytest.MonkeyPatch) -> None:
 
     around(patch, Failures, "take", again)
     patch.setattr(Failures, "is_used", lambda *_: True)
+
+
+MOVED = FAILED | {"behaviour": Behaviour(visit_s=20, moving=0.3)}
+
+
+@broken_in(**MOVED)
+def keeps_a_turn_where_its_visitor_is_not(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MovingTurns, "leave", lambda *_: [])
+
+
+@broken_in(**MOVED)
+def tells_no_other_data_center_that_a_turn_was_used(patch: pytest.MonkeyPatch) -> None:
+    def quiet(original: Any, self: MovingTurns, ticket_id: bytes, to: str, now_ms: int) -> Any:
+        return original(self, ticket_id, to, now_ms) if to != EVERYWHERE else []
+
+    around(patch, MovingTurns, "leave", quiet)
 
 
 @found_by(given_up, BROKEN)

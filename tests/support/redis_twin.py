@@ -414,6 +414,10 @@ def in_order(up: SyncUp) -> SyncUp:
         moves = msgspec.structs.replace(
             moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown))
         )
+        if moves.turns:
+            rows, seeks = tuple(sorted(moves.turns.rows)), tuple(sorted(moves.turns.seeks))
+            turns = msgspec.structs.replace(moves.turns, rows=rows, seeks=seeks)
+            moves = msgspec.structs.replace(moves, turns=turns)
     return msgspec.structs.replace(
         up, seconds=tuple(sorted(up.seconds)), ended=tuple(sorted(up.ended)), moves=moves
     )

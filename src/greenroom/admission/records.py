@@ -157,9 +157,12 @@ def _joined(before: _Kept, after: _Kept) -> _Kept:
 
 
 def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
-    """Every session as if renewed now, so none ends too early. For a new epoch only."""
+    """Every session as if renewed now, so none ends too early; but of visitors whom the origin
+    failed, whose tickets outlive their sessions. For a new epoch only.
+    """
+    failed = memory.failures
     return LedgerMemory(
-        dict.fromkeys(memory.sessions, now_ms),
+        {one: last if one in failed else now_ms for one, last in memory.sessions.items()},
         memory.places,
         memory.spent,
         memory.window,

@@ -296,13 +296,16 @@ def _followed(watch: Watch) -> list[str]:
 
 
 NO_TURN = FORGETFUL | {"end sessions", "session duration", "suspended"}
+CUTTING = {"partition", "outage", "stop", "coordinator down", "loss"}
+"""Faults in which a turn cannot follow its visitor, because nobody hears the data center that has it."""
 
 
 def _turns(watch: Watch) -> list[str]:
     scenario, crowd = watch.world.scenario, watch.world.crowd
     kinds = {fault.kind for fault in scenario.faults}
     found = [] if FORGETFUL & kinds else crowd.wrongly_kept[:TOLD_MOST]
-    if crowd.turns_lost and not scenario.behaviour.moving and not NO_TURN & kinds:
+    excused = NO_TURN | CUTTING if scenario.behaviour.moving else NO_TURN
+    if crowd.turns_lost and not excused & kinds:
         found.append(f"{crowd.turns_lost} turns that were called safe were lost")
     return found
 
@@ -374,8 +377,9 @@ CHECKS: dict[str, Check] = {
         _followed,
     ),
     "I16": Check(
-        "a turn that the origin's failure kept is given once in a data center, to a visitor whom it"
-        " failed, and if a page called it safe it is given, but for movers and lost ledgers",
+        "a turn that the origin's failure kept is given once, in whichever data center, to a visitor"
+        " whom it failed, and if a page called it safe it is given, but for lost ledgers and where the"
+        " data center that keeps it cannot be reached",
         _turns,
     ),
 }

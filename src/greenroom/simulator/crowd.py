@@ -358,9 +358,7 @@ class Crowd:
 
     def _reenters(self, visitor: SimulatedVisitor, now_ms: int) -> None:
         visitor.reenters = False
-        # A session that moves does not take along that its turn was used.
-        again = visitor.taken_ms > 0 and not self._habits.moving
-        if now_ms - visitor.failed_ms > 2 * TURN_KEPT_MS or again:
+        if now_ms - visitor.failed_ms > 2 * TURN_KEPT_MS or visitor.taken_ms:
             self.wrongly_kept.append(
                 f"visitor {visitor.number}, failed at {visitor.failed_ms}, has a turn at {now_ms}"
                 f" after one at {visitor.taken_ms}"

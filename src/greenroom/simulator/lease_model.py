@@ -189,16 +189,13 @@ class LeaseModel:
         ledger, now_ms = center.ledger, self.local_ms(center)
         renewed_ms = visitor.checked_ms - ledger.lease.line_ahead_ms
         outcome = ledger.view(visitor.id, now_ms)
-        if is_outlived(outcome, visitor.home == visitor.center, renewed_ms):  # the ticket stays
+        at_home = visitor.home == visitor.center
+        if is_outlived(outcome, at_home, renewed_ms):  # the ticket stays
             ledger.log.clear()
             visitor.trusted = False
             then(visitor, outcome)
             return
-        if outcome.standing is Standing.GONE and outcome.kept_ms:
-            bits = self._random_bits.getrandbits(64)
-            outcome = reenter(ledger, visitor.id, visitor.key, now_ms, bits)
-            visitor.reenters = outcome.standing is not Standing.GONE
-        elif outcome.standing is Standing.GONE:
+        if outcome.standing is Standing.GONE and not (outcome.kept_ms and at_home):
             served_ms = visitor.served_ms - ledger.lease.line_ahead_ms
             home = self.centers[visitor.home].name
             outcome = visit(
@@ -211,6 +208,10 @@ class LeaseModel:
                 now_ms,
                 self._random_bits.getrandbits(64),
             )
+        if outcome.standing is Standing.GONE and outcome.kept_ms:
+            bits = self._random_bits.getrandbits(64)
+            outcome = reenter(ledger, visitor.id, visitor.key, now_ms, bits)
+            visitor.reenters = outcome.standing is not Standing.GONE
         then(visitor, self._done(visitor, outcome))
 
     def fail(self, visitor: SimulatedVisitor) -> Outcome:

@@ -40,7 +40,9 @@ class Coordinator(Allotment):
             OrderedDict()
         )  # reachable data centers, the one heard of longest ago first
         self.transfers = SessionTransfers(
-            self._living, lambda name: self.doubting and name in self.doubted
+            self._living,
+            lambda name: self.doubting and name in self.doubted,
+            lambda: self.data_centers,
         )
         self.forecaster = Forecaster(room, now_ms)
         self.summaries = Summaries(now_ms)

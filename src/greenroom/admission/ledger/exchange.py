@@ -67,7 +67,7 @@ def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
         lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, whole), lease.applied, lease.permits, len(line),
         reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
         ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
-        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, now_ms), lease.fence_ms, False,
+        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, ledger.moving_turns.report(now_ms), now_ms), lease.fence_ms, False,
         *((remembers_ms(ledger.empty_ms, now_ms), unknown_ms(lease, now_ms)) if whole else ()),
     )  # fmt: skip
 

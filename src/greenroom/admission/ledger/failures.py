@@ -7,14 +7,16 @@ takes the place of the old key again, under the old id, and waits for a permit l
 A row begins with a failure that a living session had, and all that it allows is counted from there:
 the clock stands still in the first STILL_MS, one turn is kept, and WINDOW_MS after its begin the row
 is forgotten. So however often a visitor makes documents fail, nothing here gives more than that in
-an hour. Only a session whose time was over keeps its turn: who leaves, is revoked by the origin,
-moves away or is sent out by an operator has none. `people.lua` does the same in Redis.
+an hour. Only a session whose time was over keeps its turn: who leaves, is revoked by the origin
+or is sent out by an operator has none. `failures.lua` does the same in Redis. Between data centers
+rows follow their visitors (`moving_turns`).
 """
 
 from typing import Protocol
 
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import FAILED, FAILED_STATES, FAILED_USED, SESSION, pack
 from greenroom.admission.timer_wheel import Wheel
@@ -35,6 +37,7 @@ GONE, GONE_KEPT = Outcome(Standing.GONE), Outcome(Standing.GONE, kept_ms=1)
 FAILING, KEPT, USED = 1, 2, FAILED_USED
 SINCE_BITS, OFFSET_BITS = 14, 2
 _SINCE_MASK, _STATES = (1 << SINCE_BITS) - 1, FAILED_STATES
+OFFSET_MOST_S = _SINCE_MASK >> OFFSET_BITS
 
 
 def row_of(since_s: int, offset_s: int, state: int) -> int:
@@ -46,24 +49,36 @@ def parts_of(row: int) -> tuple[int, int, int]:
     return row >> SINCE_BITS, (row & _SINCE_MASK) >> OFFSET_BITS, row & _STATES
 
 
+def merged(one: int, other: int) -> int:
+    """Of two rows of one visitor: the earlier beginning, and what is furthest."""
+    since_s = min(one >> SINCE_BITS, other >> SINCE_BITS)
+    state, end_s = max((row & _STATES, sum(parts_of(row)[:2])) for row in (one, other))
+    return row_of(since_s, min(OFFSET_MOST_S, end_s - since_s), state)
+
+
 class Failures:
     """Of one ledger, by ticket id. To the second, so that a row is exact in double precision."""
 
-    __slots__ = ("_wheel", "rows")
+    __slots__ = ("_wheel", "newest_s", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[bytes, int] = {}
+        self.newest_s = 0
+        """Of failures, and of ends of turns that came from elsewhere."""
         self._wheel: Wheel[bytes] = Wheel()
 
     def put(self, ticket_id: bytes, row: int) -> None:
         self.rows[ticket_id] = row
+        since_s, offset_s, state = parts_of(row)
+        if state != USED:
+            self.newest_s = max(self.newest_s, since_s + offset_s)
         self._wheel.file((row >> SINCE_BITS) * 1000 + WINDOW_MS, ticket_id)
 
     def fail(self, ticket_id: bytes, now_ms: int) -> int | None:
         """A document failed for the visitor of a living session. For how many ms the clock has
         stood still since the failure before; None: this failure does not count.
         """
-        second = now_ms // 1000
+        second = self.newest_s = now_ms // 1000
         since_s, offset_s, state = parts_of(self.rows.get(ticket_id, 0))
         passed_s = second - since_s
         if passed_s >= WINDOW_MS // 1000:
@@ -112,6 +127,23 @@ class Failures:
         self.rows[ticket_id] = row_of(since_s, now_ms // 1000 - since_s, USED)
         return True
 
+    def may_keep(self, now_ms: int) -> bool:
+        """Whether a turn may be kept here, now or soon."""
+        return now_ms < self.newest_s * 1000 + 2 * TURN_KEPT_MS
+
+    def known(self, ticket_id: bytes, now_ms: int) -> int:
+        """The row; 0: none, or its window has passed."""
+        row = self.rows.get(ticket_id, 0)
+        return row if now_ms < (row >> SINCE_BITS) * 1000 + WINDOW_MS else 0
+
+    def absorb(self, ticket_id: bytes, row: int, now_ms: int) -> int:
+        """A row of another data center; returns what is known now, 0 for one of long ago."""
+        if now_ms >= (row >> SINCE_BITS) * 1000 + WINDOW_MS:
+            return 0
+        known = self.known(ticket_id, now_ms)
+        self.put(ticket_id, merged(known, row) if known else row)
+        return self.rows[ticket_id]
+
     def forget(self, now_ms: int, limit: int) -> None:
         for ticket_id in self._wheel.due(now_ms, limit):
             since_s = self.rows.get(ticket_id, 0) >> SINCE_BITS
@@ -119,11 +151,19 @@ class Failures:
                 self.rows.pop(ticket_id, None)
 
 
+class LeavingTurns(Protocol):
+    def leave(self, ticket_id: bytes, to: str, now_ms: int) -> list[bytes]:
+        """What is known of this visitor goes to another data center. Returns records."""
+
+
 class Failable(Protocol):
     """A ledger, as far as failures need it."""
 
     @property
     def failures(self) -> Failures: ...
+
+    @property
+    def moving_turns(self) -> "LeavingTurns": ...
 
     @property
     def lease(self) -> Lease: ...
@@ -165,7 +205,8 @@ def fail(ledger: Failable, ticket_id: bytes, now_ms: int) -> Outcome:
         return outcome
     if failures.rows[ticket_id] != before:  # once a second at most, however many fail
         ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
-    if still_ms and not ledger.renews and not ledger.lease.fenced(now_ms):
+    # a failure in another data center may seem to come later: clocks differ by a round trip
+    if still_ms > 0 and not ledger.renews and not ledger.lease.fenced(now_ms):
         renewed_ms = min(now_ms, renewed_ms + still_ms)
         if renewed_ms > outcome.renewed_ms:
             ledger.sessions.renew(ticket_id, renewed_ms)
@@ -200,6 +241,7 @@ def reenter(ledger: Failable, ticket_id: bytes, key: int, now_ms: int, random_bi
     if failures.take(ticket_id, now_ms):
         sessions.revive(ticket_id)
         ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
+        ledger.moving_turns.leave(ticket_id, EVERYWHERE, now_ms)
     elif ticket_id not in ledger.line.slots or not failures.is_used(ticket_id, now_ms):
         return GONE
     return ledger.poll(ticket_id, key, now_ms, random_bits)

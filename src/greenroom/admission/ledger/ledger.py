@@ -21,6 +21,7 @@ from greenroom.admission.ledger import exchange
 from greenroom.admission.ledger.failures import Failures, over
 from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
+from greenroom.admission.ledger.moving_turns import MovingTurns
 from greenroom.admission.ledger.newcomers import Newcomers
 from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
@@ -61,6 +62,7 @@ class Ledger(HeldVisitors):
         self.epoch = epoch
         self.sessions = Sessions(room.session_ms)
         self.failures = Failures()
+        self.moving_turns = MovingTurns(self.failures, self.sessions.revive)
         self.provisional = Provisional()
         self.newcomers = Newcomers()
         self.census = Census()
@@ -238,7 +240,7 @@ class Ledger(HeldVisitors):
         sessions = self.sessions
         if ticket_id in sessions.inside:
             was, until_ms = Standing.ACTIVE, sessions.end(ticket_id, now_ms)
-            self.drop_failures(ticket_id)
+            self.failures.rows.pop(ticket_id, None)
             self.lease.free()
         elif self.leave_line(ticket_id):
             self.census.lost += 1
@@ -281,9 +283,6 @@ class Ledger(HeldVisitors):
         if slot >= 0:
             self.line.remove(ticket_id)
         return slot >= 0
-
-    def drop_failures(self, ticket_id: bytes) -> None:
-        self.failures.rows.pop(ticket_id, None)
 
     def drop_place(self, ticket_id: bytes) -> None:
         """The visitor of this place has been let in elsewhere since the last try here."""
@@ -561,6 +560,8 @@ class Ledger(HeldVisitors):
         self.log.append(pack(ADMIT, ticket_id, now_ms))
         self._last = (ticket_id, source, place, paced)
         kept_ms = int(bool(self.failures.rows) and self.failures.is_used(ticket_id, now_ms))
+        if ticket_id in self.moves.claims:
+            self.log += self.moving_turns.replaced(ticket_id, now_ms)
         return Outcome(ADMITTED, now_ms + self.life_ms, now_ms, kept_ms=kept_ms)
 
     def _watch_turns(self, turns: Turns) -> None:

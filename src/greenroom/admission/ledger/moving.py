@@ -4,7 +4,9 @@ The old id is spent in the same operation, so of two ids never both have it, how
 wherever either is brought again.
 """
 
+from greenroom.admission.ledger.failures import USED, parts_of
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.records import BEGAN, END, EXTENDED, FAILED, PLACE, SESSION, pack
 from greenroom.model.visit import Standing
 
@@ -22,16 +24,13 @@ def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> S
             return Standing.GONE
         ledger.see(old, now_ms)
         sessions.rename(old, new)
-        row = ledger.failures.rows.pop(old, 0)
         ledger.log.append(pack(END, old, sessions.spend(old, renewed_ms, now_ms)))
         ledger.log.append(pack(SESSION, new, renewed_ms))
         if began_ms := sessions.began(new):
             ledger.log.append(pack(BEGAN, new, began_ms))
         if new in sessions.extended:
             ledger.log.append(pack(EXTENDED, new, sessions.extended[new]))
-        if row:
-            ledger.failures.put(new, row)
-            ledger.log.append(pack(FAILED, new, row))
+        _row_moves(ledger, old, new, now_ms)
         return Standing.ACTIVE
     if sessions.spent.get(old, 0) > now_ms:
         return Standing.GONE
@@ -41,7 +40,18 @@ def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> S
     if old in line.slots:
         line.rename(old, new)
         ledger.log.append(pack(PLACE, new, line.keys[line.slots[new]]))
+    _row_moves(ledger, old, new, now_ms)
     return Standing.WAITING
+
+
+def _row_moves(ledger: Ledger, old: bytes, new: bytes, now_ms: int) -> None:
+    row = ledger.failures.known(old, now_ms)
+    if row:
+        del ledger.failures.rows[old]
+        ledger.failures.put(new, row)
+        ledger.log.append(pack(FAILED, new, row))
+        if parts_of(row)[2] == USED:
+            ledger.moving_turns.leave(new, EVERYWHERE, now_ms)
 
 
 def move_back(ledger: Ledger, old: bytes, new: bytes) -> None:
@@ -49,7 +59,7 @@ def move_back(ledger: Ledger, old: bytes, new: bytes) -> None:
     ledger.sessions.revive(old)
     if new in ledger.sessions.inside:
         ledger.sessions.rename(new, old)
-        if new in ledger.failures.rows:
-            ledger.failures.put(old, ledger.failures.rows.pop(new))
     elif new in ledger.line.slots:
         ledger.line.rename(new, old)
+    if new in ledger.failures.rows:
+        ledger.failures.put(old, ledger.failures.rows.pop(new))

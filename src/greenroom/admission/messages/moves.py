@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from greenroom.admission.messages.turns import TurnsDown, TurnsUp
+
 NOWHERE = ""
 """Home in the claim of a ticket that is over: only a unit that was booked since can be found, never
 an orphan, because the session may have ended before its ledger lost its state.
@@ -45,6 +47,7 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
     left: tuple[
         tuple[bytes, str], ...
     ] = ()  # (id, to) of sessions that were given away, and are wanted or claimed here
+    turns: TurnsUp | None = None
 
 
 class MovesDown(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +60,7 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
     denied: tuple[bytes, ...] = ()  # claims on a session that no ledger has
     taken: tuple[int, ...] = ()  # numbers of `kept` gifts that are no longer on their way
     sources: tuple[str, ...] = ()  # of each arrival, which gift it is; empty: none
+    turns: TurnsDown | None = None
 
 
 @dataclass(slots=True)
@@ -127,7 +131,7 @@ class Moves:
         self._unknown.discard(ticket_id)
         self._unknown_told.discard(ticket_id)
 
-    def report(self, life_ms: int, now_ms: int) -> MovesUp | None:
+    def report(self, life_ms: int, turns: TurnsUp | None, now_ms: int) -> MovesUp | None:
         """None while no visitor has ever moved."""
         self.elsewhere = {one: given for one, given in self.elsewhere.items() if given[0] > now_ms}
         self.claims = {
@@ -141,7 +145,7 @@ class Moves:
             for number, gift in list(self._kept.items())[-KEPT_MAX:]
             if gift[2] + life_ms > now_ms
         }
-        if not (self.claims or self.given or self.arrived or self._unknown):
+        if not (self.claims or self.given or self.arrived or self._unknown or turns):
             return None
         claims = [
             (one, claim.home, now_ms - claim.renewed_ms)
@@ -168,6 +172,7 @@ class Moves:
                     if one in self.elsewhere
                 ]
             ),
+            turns,
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from greenroom.admission.messages.moves import NOWHERE, MovesDown, MovesUp
+from greenroom.admission.transfers.turn_relay import TurnRelay
 
 
 class TransferCounts(Protocol):
@@ -45,8 +46,11 @@ class PendingTransfers:
 class SessionTransfers:
     """All moves of one room. Times are the coordinator's."""
 
-    def __init__(self, known: KnownDataCenters, doubts: Doubts) -> None:
-        self._known, self._doubts = known, doubts
+    def __init__(
+        self, known: KnownDataCenters, doubts: Doubts, names: Callable[[], Iterable[str]]
+    ) -> None:
+        self._known, self._doubts, self._names = known, doubts, names
+        self._turns = TurnRelay()
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
         """id -> where its unit was last booked or said to be, and until when that must be remembered; soonest
@@ -55,6 +59,7 @@ class SessionTransfers:
 
     def begin_epoch(self, name: str) -> None:
         """The ledger lost its state: what was on its way to it is among its orphans."""
+        self._turns.forget(name)
         pending = self._by_data_center.get(name)
         if pending:
             pending.arrivals.clear()
@@ -108,6 +113,7 @@ class SessionTransfers:
     def hear(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> None:
         """Claims and denials, of the newest report only."""
         self._forget(now_ms)
+        self._turns.hear(center.name, up.turns, now_ms)
         pending = self._pending(center.name)
         pending.taken = tuple(
             [
@@ -142,7 +148,8 @@ class SessionTransfers:
     def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
         """The message to this data center; None while no visitor has ever moved."""
         pending = self._by_data_center.get(center.name)
-        if not (pending or center.moved_in or center.moved_out):
+        turns = self._turns.answer(center.name, self._others(center.name), now_ms)
+        if not (pending or center.moved_in or center.moved_out or turns):
             return None
         pending = pending or PendingTransfers()
         arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms, _ in pending.arrivals])
@@ -154,6 +161,7 @@ class SessionTransfers:
             tuple(pending.denied),
             pending.taken,
             tuple([source for _, _, source in pending.arrivals]),
+            turns,
         )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int, str], ...]:
@@ -172,6 +180,12 @@ class SessionTransfers:
         self._whereabouts.update((ticket_id, (name, until_ms)) for ticket_id, *_ in arrivals)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _others(self, name: str) -> list[str]:
+        known = ((other, self._known(other)) for other in self._names() if other != name)
+        return [
+            other for other, center in known if center and not (center.retired or center.given_up)
+        ]
 
     def _pending(self, name: str) -> PendingTransfers:
         return self._by_data_center.setdefault(name, PendingTransfers())

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from greenroom.admission.lease import CUT_OFF_MS, Lease
 from greenroom.admission.messages.moves import NOWHERE, Claim, Moves, MovesDown
+from greenroom.admission.messages.turns import TurnsDown, TurnsUp
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.records import END, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
@@ -34,11 +35,29 @@ class LivingSessions(Protocol):
 
     def forget(self, ticket_id: bytes) -> None: ...
 
+    def end(self, ticket_id: bytes, now_ms: int) -> int:
+        """Returns until when its id stays spent."""
+
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
         """Bars the id from a new place or session; returns until when that is remembered."""
 
     def revive(self, ticket_id: bytes) -> None:
         """Lifts the bar."""
+
+
+class TurnsThatMove(Protocol):
+    """Turns that are kept when the origin fails (`ledger.moving_turns`)."""
+
+    lasts_ms: int
+    left: dict[bytes, int]
+
+    def leave(self, ticket_id: bytes, to: str, now_ms: int) -> list[bytes]: ...
+
+    def seek(self, ticket_id: bytes, now_ms: int) -> bool: ...
+
+    def report(self, now_ms: int) -> TurnsUp | None: ...
+
+    def hear(self, down: TurnsDown, now_ms: int) -> list[bytes]: ...
 
 
 class SessionLedger(Protocol):
@@ -68,8 +87,11 @@ class SessionLedger(Protocol):
     def leave_line(self, ticket_id: bytes) -> bool:
         """Gives up a place; returns whether there was one."""
 
-    def drop_failures(self, ticket_id: bytes) -> None:
-        """Whatever the origin's failures would keep for this visitor is void here."""
+    @property
+    def moving_turns(self) -> TurnsThatMove: ...
+
+    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
+        """The time of this session was over; its unit is free."""
 
     def drop_place(self, ticket_id: bytes) -> None:
         """Frees a place whose visitor was admitted elsewhere."""
@@ -114,13 +136,23 @@ def visit(
         and ticket_id not in moves.elsewhere
     )
     over = now_ms >= until_ms
+    if over and (kept := ledger.view(ticket_id, now_ms)).kept_ms:
+        return kept
     if over and ticket_id in moves.claims:  # held in time, see below
         served_ms = max(served_ms, moves.claims[ticket_id].served_ms)
     if over and now_ms < served_ms + ledger.sessions.life_ms and renewed_ms > ledger.all_ended_ms:
-        return _search(ledger, ticket_id, served_ms, now_ms)
+        return _search(ledger, ticket_id, served_ms, now_ms) or _turn(ledger, ticket_id, now_ms)
     if over or ended_here or renewed_ms <= ledger.all_ended_ms:
         moves.claims.pop(ticket_id, None)
-        return GONE
+        late = now_ms >= until_ms + ledger.moving_turns.lasts_ms
+        moved = (
+            home != ledger.data_center
+            or ticket_id in moves.elsewhere
+            or ticket_id in ledger.moving_turns.left
+        )
+        if late or not moved or renewed_ms <= ledger.all_ended_ms:
+            return GONE
+        return _turn(ledger, ticket_id, now_ms)
     slot = ledger.line.slots.get(ticket_id, -1)
     if slot >= 0 and ledger.line.attempted[slot] < renewed_ms:
         ledger.drop_place(ticket_id)
@@ -129,7 +161,8 @@ def visit(
     claim = moves.claim(ticket_id, home, renewed_ms, now_ms)
     if claim.denied:
         del moves.claims[ticket_id]
-        return ledger.poll(ticket_id, key, now_ms, random_bits)
+        kept = ledger.view(ticket_id, now_ms)
+        return kept if kept.kept_ms else ledger.poll(ticket_id, key, now_ms, random_bits)
     return _claimed(ledger, ticket_id, claim, renewed_ms, now_ms) or ledger.poll(
         ticket_id, key, now_ms, random_bits
     )
@@ -161,17 +194,25 @@ def _claimed(
     )
 
 
-def _search(ledger: SessionLedger, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome:
+def _turn(ledger: SessionLedger, ticket_id: bytes, now_ms: int) -> Outcome:
+    """The session is over; another data center may keep the turn."""
+    if ledger.lease.connected(now_ms) and ledger.moving_turns.seek(ticket_id, now_ms):
+        return _held_for(ledger, now_ms)
+    return GONE
+
+
+def _search(ledger: SessionLedger, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome | None:
     """Holds a visitor whose ticket is over, but who was served on trust since: the session may have
     followed to there.
 
-    Nothing proves that it did, so no page is served and no permit spent before it has come.
+    Nothing proves that it did, so no page is served and no permit spent before it has come. None:
+    it did not.
     """
     moves = ledger.moves
     claim = moves.claim(ticket_id, NOWHERE, served_ms, now_ms)
     if claim.denied or not ledger.lease.connected(now_ms) or now_ms - claim.since_ms >= CUT_OFF_MS:
         del moves.claims[ticket_id]
-        return GONE
+        return None
     return _held_for(ledger, now_ms)
 
 
@@ -183,6 +224,8 @@ def _held_for(ledger: SessionLedger, now_ms: int) -> Outcome:
 def hear(ledger: SessionLedger, down: MovesDown, now_ms: int, newest: bool) -> None:
     """Applies the coordinator's message; `newest`: it answers the last report."""
     ledger.moves.confirm(down, newest)
+    if down.turns:
+        ledger.log += ledger.moving_turns.hear(down.turns, now_ms)
     remembered_ms = now_ms + ledger.sessions.life_ms + SOURCE_SLACK_MS
     for ticket_id, age_ms, source in ledger.moves.new_arrivals(down):
         if ledger.moves.is_again(source, remembered_ms):
@@ -218,11 +261,18 @@ def give(ledger: SessionLedger, ticket_id: bytes, to: str, now_ms: int) -> None:
     """Ends a session here, because its visitor is at `to`."""
     sessions = ledger.sessions
     renewed_ms = sessions.renewed(ticket_id)
-    if renewed_ms is None or now_ms >= renewed_ms + sessions.life_ms:
+    if renewed_ms is not None and now_ms >= (ends_ms := renewed_ms + sessions.life_ms):
+        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms)
+        renewed_ms = None
+    if renewed_ms is None:
         ledger.moves.missing(ticket_id)
+    else:
+        sessions.forget(ticket_id)
+        ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+    ledger.log += ledger.moving_turns.leave(ticket_id, to, now_ms)
+    if renewed_ms is None:
         return
-    sessions.forget(ticket_id)
-    ledger.drop_failures(ticket_id)
-    ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
-    # a page on trust may be served until the ticket is over, and is searched a session longer
-    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + 2 * sessions.life_ms)
+    # a page on trust may be served until the ticket is over, and is searched a session longer; a
+    # turn is kept so long
+    remembered_ms = sessions.life_ms + max(sessions.life_ms, ledger.moving_turns.lasts_ms)
+    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + remembered_ms)

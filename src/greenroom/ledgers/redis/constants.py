@@ -8,6 +8,7 @@ from greenroom.admission.ledger import (
     failures,
     keeping,
     lookahead,
+    moving_turns,
     provisional,
     refresh,
     sessions,
@@ -66,12 +67,18 @@ CONSTANTS: Mapping[str, float] = {
 
 
 FAILURES: Mapping[str, float] = {
+    "ASKED_MS": moving_turns.ASKED_MS,
+    "FAILING": failures.FAILING,
     "GAP_MS": failures.GAP_MS,
+    "KEPT": failures.KEPT,
     "KEPT_MS": failures.TURN_KEPT_MS,
+    "OFFSET_MOST_S": failures.OFFSET_MOST_S,
+    "SEEK_MS": moving_turns.SEEK_MS,
     "STILL_MS": failures.STILL_MS,
+    "USED": failures.USED,
     "WINDOW_MS": failures.WINDOW_MS,
 }
-"""Of functions/failures.lua: fields of its table, because Lua knows no more than 200 locals."""
+"""Of functions/failures.lua and turns.lua: fields of its table, because Lua knows no more than 200 locals."""
 
 
 def lua_constants() -> str:

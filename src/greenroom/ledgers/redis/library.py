@@ -19,6 +19,7 @@ PARTS = (
     "ledger_state",
     "failures",
     "people",
+    "turns",
     "lease",
     "newcomers",
     "ledger",

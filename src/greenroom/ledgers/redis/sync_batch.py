@@ -9,6 +9,7 @@ from msgspec import msgpack
 
 from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.admission.messages.turns import TurnsDown, TurnsUp
 
 _ARRIVAL, _WANTED = Struct("<12sd"), Struct("<12sB")
 _REPORTS = msgpack.Decoder(SyncUp)
@@ -23,7 +24,7 @@ def report_of(reply: list[Any]) -> SyncUp:
     )
     if reply[1] is None:
         return up
-    given, gifts, arrived, claims, unknown, kept, left = reply[1]
+    given, gifts, arrived, claims, unknown, kept, left, turns = reply[1]
     return msgspec.structs.replace(
         up,
         moves=MovesUp(
@@ -34,6 +35,7 @@ def report_of(reply: list[Any]) -> SyncUp:
             tuple(unknown),
             tuple(_numbered(kept)),
             tuple([(left[place], left[place + 1].decode()) for place in range(0, len(left), 2)]),
+            _turns_of(turns) if turns else None,
         ),
     )
 
@@ -54,6 +56,7 @@ def arguments_of(down: SyncDown) -> list[bytes]:
             "arrived": moves.arrived,
             "taken": moves.taken,
             "sources": moves.sources,
+            "turns": moves.turns and _for_lua(moves.turns),
         }
         arrivals = b"".join([_ARRIVAL.pack(*arrival) for arrival in moves.arrivals])
         wanted = b"".join(
@@ -69,6 +72,32 @@ def arguments_of(down: SyncDown) -> list[bytes]:
         *parts,
         msgpack.encode((down.number, down.summary)) if down.summary else b"",
     ]
+
+
+def _for_lua(turns: TurnsDown) -> dict[str, Any]:
+    """With ids in hexadecimal: Lua's MessagePack knows no bytes."""
+    return {
+        "elsewhere": turns.elsewhere,
+        **{
+            name: [(one[0].hex(), *one[1:]) for one in getattr(turns, name)]
+            for name in ("rows", "got", "sought")
+        },
+    }
+
+
+def _turns_of(reply: list[Any]) -> TurnsUp:
+    failing, rows, got, seeks = reply
+    return TurnsUp(
+        bool(failing),
+        tuple(
+            [
+                (rows[at], rows[at + 1].decode(), *rows[at + 2 : at + 6])
+                for at in range(0, len(rows), 6)
+            ]
+        ),
+        tuple(_triples(got)),
+        tuple([(seeks[at], seeks[at + 1]) for at in range(0, len(seeks), 2)]),
+    )
 
 
 def _numbered(flat: list[Any]) -> Iterator[tuple[int, bytes, str, int]]:

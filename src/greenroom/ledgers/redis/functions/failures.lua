@@ -1,7 +1,7 @@
 -- Turns that are kept when the origin fails (admission/ledger/failures.py): `failures` is id -> second of the first failure * 2^14 + seconds
 -- from it to the newest one, or to the end of what is kept, * 4 + what became of it.
 do
-  local FAILING, TURN_KEPT, TURN_USED = 1, 2, 3
+  local FAILING, TURN_KEPT, TURN_USED = failures.FAILING, failures.KEPT, failures.USED
 
   function failures.of(id)
     local row = state.failure_rows > 0 and tonumber(call('ZSCORE', k.failures, id) or 0) or 0
@@ -51,6 +51,7 @@ do
   -- For how many ms the clock has stood still since the failure before; nil: this failure does not count.
   function failures.fail(id)
     local second = floor(now / 1000)
+    state.failed_s, dirty = second, true
     local since_s, offset_s, what = failures.of(id)
     local passed_s = second - since_s
     if passed_s >= failures.WINDOW_MS / 1000 then

@@ -259,7 +259,11 @@ local function admit(id, source, key, attempted_ms, unshown, unpaced)
   end
   spend(source, unpaced or s.overdraws)
   begin_session(id, unshown)
-  return answer(ADMITTED, 0, now + s.life_ms, now, 0, failures.is_used(id) and 1 or 0, 0, UNKNOWN)
+  local reentered = failures.is_used(id)
+  if state.moving and call('HEXISTS', k.claims, id) == 1 then -- what the other data center keeps would be a second turn
+    failures.absorb(id, floor(now / 1000), 0, failures.USED)
+  end
+  return answer(ADMITTED, 0, now + s.life_ms, now, 0, reentered and 1 or 0, 0, UNKNOWN)
 end
 
 local function newcomer_source()
@@ -333,7 +337,7 @@ OPERATIONS[7] = function(id) -- arrive provisionally
   return answer(ADMITTED, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN)
 end
 
--- GONE; whether `reenter` has something to give is behind it.
+-- GONE; whether `reenter` has something to give is behind it, and said again.
 function failures.over(id, renewed_ms)
   if state.failure_rows == 0 then return gone() end
   local kept
@@ -343,7 +347,7 @@ function failures.over(id, renewed_ms)
   else
     kept = failures.is_kept(id) or (failures.is_used(id) and waiter(id))
   end
-  return answer(GONE, 0, 0, 0, 0, kept and 1 or 0, 0, UNKNOWN)
+  return answer(GONE, 0, 0, 0, 0, kept and 1 or 0, 0, UNKNOWN), kept
 end
 
 local function view(id)
@@ -456,11 +460,7 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
       call('ZADD', k.extended, since_ms, new)
       call('ZREM', k.extended, old)
     end
-    local since_s, offset_s, what = failures.of(old)
-    if since_s > 0 then
-      failures.drop(old)
-      failures.write(new, since_s, offset_s, what)
-    end
+    failures.rename(old, new)
     return active(renewed_ms)
   end
   local due = call('ZSCORE', k.due, old)
@@ -474,6 +474,7 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
     if state.kept == old then state.kept = new end
   end
   spend_place(old)
+  failures.rename(old, new)
   return held(UNTOLD, now, 0, 0, 0, nil)
 end
 
@@ -526,6 +527,7 @@ OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledge
   if failures.take(id) then
     state.inside_rows = state.inside_rows - call('ZREM', k.inside, id) -- one that is over, kept for its id
     if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
+    failures.leave(id, '')
   elseif not (failures.is_used(id) and waiter(id)) then
     return gone()
   end

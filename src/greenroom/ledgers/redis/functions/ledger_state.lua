@@ -43,12 +43,14 @@ local FIELDS = {
   'watched', 'turns', 'turn_ms', 'passed',
   'failure_rows',
   'sent_s', 'sent',
+  'failed_s', 'turns_move', 'turns_elsewhere',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
-  'extended', 'left', 'turns', 'failures'}
+  'extended', 'left', 'turns', 'failures',
+  'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 

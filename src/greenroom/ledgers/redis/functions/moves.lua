@@ -14,6 +14,12 @@ end
 
 local function searching(key) return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0) end
 
+-- The session is over; another data center may keep the turn.
+local function seek_turn(id, key)
+  if connected() and failures.seek(id) then return searching(key) end
+  return gone()
+end
+
 -- The ticket is over, but a page was served on trust since: held until the session has come from where it followed to.
 local function search(id, key, served_ms)
   dirty, state.moving = true, true
@@ -24,7 +30,7 @@ local function search(id, key, served_ms)
   end
   if claim.denied or not connected() or now - claim.since_ms >= CUT_OFF_MS then
     call('HDEL', k.claims, id)
-    return gone()
+    return seek_turn(id, key)
   end
   return searching(key)
 end
@@ -36,12 +42,19 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   local until_ms = renewed_ms + s.life_ms
   local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
   local over = now >= until_ms
+  if over then
+    local found, kept = failures.over(id, known_ms)
+    if kept then return found end
+  end
   local open = over and claim_of(id) -- held in time, see below
   if open then served_ms = max(served_ms, open.served_ms) end
   if over and now < served_ms + s.life_ms and renewed_ms > state.all_ended_ms then return search(id, key, served_ms) end
   if over or ended_here or renewed_ms <= state.all_ended_ms then
     if state.moving then call('HDEL', k.claims, id) end
-    return gone()
+    local late = now >= until_ms + failures.KEPT_MS + failures.GAP_MS
+    local moved = not here or (state.moving and call('ZSCORE', k.elsewhere, id)) or (state.turns_move > 0 and call('ZSCORE', k.turns_left, id))
+    if late or not moved or renewed_ms <= state.all_ended_ms then return gone() end
+    return seek_turn(id, key)
   end
   local attempted_ms = waiter(id)
   if attempted_ms and attempted_ms < renewed_ms then -- let in elsewhere since the last try here
@@ -59,6 +72,8 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   end
   if claim.denied then
     call('HDEL', k.claims, id)
+    local found, kept = failures.over(id, known_ms)
+    if kept then return found end
     return OPERATIONS[2](id, key, high, low)
   end
   local hopeful = connected() and now - claim.since_ms < CUT_OFF_MS
@@ -94,7 +109,8 @@ end
 
 -- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept, left}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
-  if not state.moving then return nil end
+  local turns = failures.report()
+  if not state.moving and not turns then return nil end
   for _, id in ipairs(call('ZRANGEBYSCORE', k.elsewhere, '-inf', now)) do call('HDEL', k.left, id) end
   call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
   call('ZREMRANGEBYSCORE', k.sources, '-inf', now)
@@ -115,7 +131,7 @@ local function report_moves()
       end
     end
   end
-  if total == 0 and state.given == 0 and state.arrived == 0 and call('SCARD', k.unknown) == 0 then return nil end
+  if total == 0 and state.given == 0 and state.arrived == 0 and call('SCARD', k.unknown) == 0 and not turns then return nil end
   for _, raw in ipairs(call('LRANGE', k.gifts, 0, -1)) do
     local gift = cmsgpack.unpack(raw)
     gifts[#gifts + 1], gifts[#gifts + 2], gifts[#gifts + 3] = gift[1], gift[2], now - gift[3]
@@ -128,7 +144,7 @@ local function report_moves()
   for _, gift in ipairs(kept_gifts()) do
     kept[#kept + 1], kept[#kept + 2], kept[#kept + 3], kept[#kept + 4] = gift[1], gift[2], gift[3], now - gift[4]
   end
-  return {state.given, gifts, state.arrived, claims, unknown, kept, left}
+  return {state.given, gifts, state.arrived, claims, unknown, kept, left, turns or false}
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
@@ -163,19 +179,27 @@ end
 
 -- Ends a session here, because its visitor is there.
 local function give(id, to)
-  local renewed_ms = session_of(id)
-  if renewed_ms and now < renewed_ms + s.life_ms then
+  local renewed_ms, age = session_of(id)
+  if renewed_ms and now >= renewed_ms + s.life_ms then
+    end_session(id, renewed_ms, age)
+    failures.finish(id, renewed_ms + s.life_ms)
+    free(1)
+    renewed_ms = nil
+  end
+  if renewed_ms then
     call('ZREM', k.inside, id)
     call('ZREM', k.unshown, id)
     forget_seen(id)
-    failures.drop(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
-    call('ZADD', k.elsewhere, renewed_ms + 2 * s.life_ms, id) -- a visitor who comes back has not lost it
+    local remembered_ms = s.life_ms + max(s.life_ms, failures.KEPT_MS + failures.GAP_MS)
+    call('ZADD', k.elsewhere, renewed_ms + remembered_ms, id) -- a visitor who comes back has not lost it
     call('HSET', k.left, id, to)
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))
+    failures.leave(id, to)
     return
   end
+  failures.leave(id, to)
   for _, raw in ipairs(call('LRANGE', k.gifts, 0, -1)) do
     if cmsgpack.unpack(raw)[1] == id then return end
   end
@@ -210,6 +234,7 @@ local function apply_moves(down, arrivals, wanted, denied, newest)
       save_claim(id, claim)
     end
   end
+  if down.turns then failures.hear(down.turns) end
   local count = min(#arrivals / 20, max(0, down.arrived - state.arrived))
   state.arrived = state.arrived + count
   for at = #arrivals - 20 * count + 1, #arrivals, 20 do

@@ -1,0 +1,42 @@
+"""Rows of visitors whom the origin failed (`ledger.failures`), between data centers.
+
+A row follows its visitor, or one origin failure would keep a turn in each data center. It leaves
+with the session; a kept turn goes to the data center where its visitor is, which seeks it; and that
+a turn was used is told everywhere, because a place in line moves without a word. The source names a
+row until the receiver has confirmed it, and the coordinator relays the newest reports:
+
+    new ledger                       coordinator                      old ledger
+        -- seeks (id) -->                         -- sought (id, to) -->
+        <-- row (id, source) --                   <-- row (id, to) --
+        -- got (id, source) -->                   -- got (id, to) -->            forgets it
+
+So nothing is stored at the coordinator, and a lost one loses nothing. A kept turn is at one data
+center at any moment: it leaves the ledger when it is named, and only a serial number that is new
+brings it into another one.
+"""
+
+import msgspec
+
+EVERYWHERE = ""
+"""All other data centers, as the receiver of a row."""
+
+FailureRow = tuple[bytes, str, int, int, int, int]
+"""Id, receiver or source, serial number at the source, age of the first failure in ms, seconds from
+it to the newest one or to the end of the turn, state.
+"""
+
+
+class TurnsUp(msgspec.Struct, frozen=True, array_like=True):
+    failing: bool = False  # turns may be kept here
+    rows: tuple[FailureRow, ...] = ()
+    got: tuple[tuple[bytes, str, int], ...] = ()  # (id, source, serial)
+    seeks: tuple[
+        tuple[bytes, int], ...
+    ] = ()  # (id, time since it asked) of visitors here whose session is over
+
+
+class TurnsDown(msgspec.Struct, frozen=True, array_like=True):
+    elsewhere: bool = False  # turns may be kept in other data centers
+    rows: tuple[FailureRow, ...] = ()
+    got: tuple[tuple[bytes, str, int], ...] = ()  # (id, to, serial)
+    sought: tuple[tuple[bytes, str, int], ...] = ()  # (id, to, time since it asked there)

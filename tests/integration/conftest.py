@@ -194,6 +194,9 @@ class ScriptedDecisions:
         self.failed += 1
         return FailedDocument(forward, self)
 
+    def goes_first(self, _forward: Forward | None, arrival: Arrival) -> bool:
+        return arrival.path.startswith("/first")
+
     def open_session(self, _forward: Forward, _place: int) -> "ScriptedDecisions":
         return self
 

@@ -214,6 +214,32 @@ def test_a_full_queue_for_the_origin_is_a_503_that_keeps_the_place(rig, run) -> 
     run(story())
 
 
+def test_what_goes_first_gets_a_connection_before_others_and_their_place_in_the_queue(
+    rig, run
+) -> None:
+    async def story() -> None:
+        release, served = asyncio.Event(), list[str]()
+
+        async def app(request, writer) -> None:
+            served.append(request.target)
+            await release.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        rig.app = app
+        async with rig.running(origin_connections=1, origin_queue=2):
+            asked = []
+            for number, path in enumerate(("/", "/older", "/newer", "/first"), 1):
+                asked.append(asyncio.create_task(rig.get(path)))
+                await rig.until(lambda n=number: rig.counts.forwarded == n, path)
+            await rig.until(lambda: served, "one is served")
+            assert (await asked[2]).status == 503, "the queue is full"
+            release.set()
+            assert [(await asked[one]).status for one in (0, 1, 3)] == [200] * 3
+            assert served == ["/", "/first", "/older"]
+
+    run(story())
+
+
 def test_a_request_waits_only_so_long_for_a_connection(rig, run) -> None:
     async def story() -> None:
         async def app(_request, _writer) -> None:

@@ -73,6 +73,7 @@ ROOM = ApiSchema.of(
         "branding_messages": Several(LocalMessage),
         "enabled_origin_commands": Several(choices=("revoke",)),
         "cors_origins": Several(pattern=f"^{CORS_ORIGIN}$"),
+        "priority_paths": Several(pattern="^/[^?#*;]*$"),
         "confirm_newcomers": Choice(),
         "queueing_method": Plain(str, caseless=True),
         "path": Plain(str, absent=("",)),

@@ -50,6 +50,7 @@ from greenroom.decision.verdict import Forward, Verdict
 from greenroom.model.answer import Answer
 from greenroom.model.clock import Clock
 from greenroom.model.record import replace
+from greenroom.model.route import is_below
 from greenroom.model.visit import (
     NO_HOME,
     RAY_BYTES,
@@ -69,6 +70,7 @@ _DRAWN = struct.Struct(
     f">{TICKET_ID_BYTES}sxH"
 )  # of random bytes: a ticket's id, and what breaks ties
 PASS = Forward()
+SENDS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 NOBODY = Outcome(STANDING_GONE)
 
 
@@ -194,6 +196,14 @@ class DecisionService:
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
         return OpenSession(forward, self, place)
+
+    def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
+        """What an admitted visitor sends, and the room's priority paths."""
+        if forward is None or forward.ticket is None or forward.provisional:
+            return False
+        schedule = self.table.rooms.get(forward.room_id)
+        paths = schedule.now.room.priority_paths if schedule else ()
+        return arrival.method in SENDS or any(is_below(arrival.path, path) for path in paths)
 
     def failed_document(self, forward: Forward) -> FailedDocument:
         return FailedDocument(forward, self)

@@ -49,6 +49,11 @@ class Receiver(Protocol):
 
     def failed_document(self, forward: Forward) -> FailedDocument: ...
 
+    def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
+        """Whether the request gets a connection to its origin before others, while they are
+        scarce.
+        """
+
 
 class GatewayState:
     """Made inside a running event loop. Attributes are replaced when the configuration changes."""
@@ -102,7 +107,12 @@ class GatewayState:
         pool = self.pools.get(origin)
         if pool is None:
             pool = self.pools[origin] = Pool(
-                origin, self.limits, self.counts, self.loop, self.guard
+                origin,
+                self.limits,
+                self.counts,
+                self.loop,
+                self.guard,
+                lambda forward, arrival: self.receiver.goes_first(forward, arrival),
             )
         # equal to the one before, but another object after a reload
         pool.origin, self._last = origin, pool

@@ -12,11 +12,11 @@ from greenroom.model.fields import NAME_WORDS, FormSpec, field_problems, spec, v
 from greenroom.model.line_table import CHECK_IN_S
 from greenroom.model.route import (
     CORS_ORIGINS_MAX,
+    PRIORITY_PATHS_MAX,
     Route,
     cors_origin_problems,
-    host_problems,
     normal_origin,
-    path_problems,
+    room_route_problems,
 )
 
 LIMIT_MAX = 2_147_483_647
@@ -444,6 +444,14 @@ class Room:
         extension=True,
         form=FormSpec("more", "Figures of the origin from elsewhere"),
     )
+    priority_paths: tuple[str, ...] = spec(
+        "paths, with all below them, whose requests of admitted visitors get a connection to the"
+        " origin before others while connections are scarce, as those that send something (POST)",
+        (),
+        high=PRIORITY_PATHS_MAX,
+        extension=True,
+        form=FormSpec("more", "Paths that go first", "One on each line, such as /checkout."),
+    )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"
         " (hs256, es256) or nginx's secure_link",
@@ -545,7 +553,9 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
                 " line",
             )
         )
-    problems += _route_problems(values, wrong, pointer) + _cookie_problems(values, wrong, pointer)
+    problems += room_route_problems(values, wrong, pointer) + _cookie_problems(
+        values, wrong, pointer
+    )
     return problems + shown_problems(values, wrong, pointer, LANGUAGES)
 
 
@@ -554,24 +564,6 @@ def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
     if new_users_per_minute <= total_active_users:
         return ""
     return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"
-
-
-def _route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
-    problems = []
-    if "host" not in wrong and "host" in values:
-        problems += host_problems(f"{pointer}host", values["host"])
-    if "path" not in wrong and "path" in values:
-        problems += path_problems(f"{pointer}path", values["path"])
-    if "additional_routes" in wrong:
-        return problems
-    for index, route in enumerate(values.get("additional_routes", ())):
-        at = f"{pointer}additional_routes[{index}]"
-        if not isinstance(route, Route):
-            continue
-        problems += host_problems(f"{at}.host", route.host) + path_problems(
-            f"{at}.path", route.path
-        )
-    return problems
 
 
 def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:

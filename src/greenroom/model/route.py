@@ -1,7 +1,7 @@
 """The hosts and paths that a room covers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,35 @@ def path_problems(pointer: str, path: Any) -> list[Problem]:
     if "//" in path or re.search(r"/\.{1,2}(/|$)", path):
         return [Problem(pointer, "must not contain empty or dot segments")]
     return []
+
+
+PRIORITY_PATHS_MAX = 20
+
+
+def is_below(path: str, top: str) -> bool:
+    """Whether a canonical path is `top` or below it."""
+    return path == top or path.startswith(f"{top.rstrip('/')}/")
+
+
+def room_route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    if "host" not in wrong and "host" in values:
+        problems += host_problems(f"{pointer}host", values["host"])
+    if "path" not in wrong and "path" in values:
+        problems += path_problems(f"{pointer}path", values["path"])
+    if "priority_paths" not in wrong:
+        for index, path in enumerate(values.get("priority_paths", ())):
+            problems += path_problems(f"{pointer}priority_paths[{index}]", path)
+    if "additional_routes" in wrong:
+        return problems
+    for index, route in enumerate(values.get("additional_routes", ())):
+        at = f"{pointer}additional_routes[{index}]"
+        if not isinstance(route, Route):
+            continue
+        problems += host_problems(f"{at}.host", route.host) + path_problems(
+            f"{at}.path", route.path
+        )
+    return problems
 
 
 # Origins (scheme, host and port) whose scripts may call what a room covers, as browsers send

@@ -148,6 +148,9 @@ class ProxyQuestions:
         # No origin answers here.
         return b""
 
+    def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
+        return self.decisions.goes_first(forward, arrival)
+
     def failed_document(self, forward: Forward) -> FailedDocument:
         return self.decisions.failed_document(forward)
 

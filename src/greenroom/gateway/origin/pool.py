@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 from time import monotonic
 from typing import cast
@@ -19,10 +20,12 @@ from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
 from greenroom.gateway.origin.unread import is_broken, unread
+from greenroom.gateway.origin.waiting import WaitingRequests
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.websocket import verified
+from greenroom.model.visit import Arrival
 from greenroom.outbound import OutboundRefused
 from greenroom.settings.limits import Limits
 
@@ -332,7 +335,9 @@ class Pool:
         counts: Counts,
         loop: asyncio.AbstractEventLoop,
         guard: OriginGuard,
+        goes_first: Callable[[Forward | None, Arrival], bool] = lambda _forward, _arrival: False,
     ) -> None:
+        self._goes_first = goes_first
         self.origin = origin
         self._guard = guard
         self.counts = counts
@@ -344,7 +349,7 @@ class Pool:
         self._limits_logged: set[str] = (
             set()
         )  # since a tunnel closed: a client that retries fills no log
-        self._queue: deque[OriginRequest] = deque()
+        self._queue: WaitingRequests[OriginRequest] = WaitingRequests()
         self._aside: deque[OriginRequest] = deque()  # have their share already
         self._open = 0  # connections, and attempts to open one; tunnels are not among them
         self._attempts = 0  # attempts made for the first request in the queue
@@ -361,9 +366,7 @@ class Pool:
         self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
 
     def lend(self, borrower: OriginRequest) -> None:
-        """Lends a connection at once, or when one is free or opened; none where too many wait
-        already.
-        """
+        """At once, or when a connection is free or opened; not where too many wait already."""
         idle = self._idle
         if self._open - len(idle) < self._easy or self._fits(borrower):
             while idle:
@@ -374,13 +377,13 @@ class Pool:
         borrower.waits()
         if not self._fits(borrower):
             self._set_aside(borrower)
-        elif (
-            len(self._queue) - self._attempts >= self.limits.origin_queue
-            and self._open >= self.limits.origin_connections
-        ):
-            borrower.not_connected(503)
         else:
-            self._queue.append(borrower)
+            self._queue.append(borrower, self._goes_first(borrower.forward, borrower.head.arrival))
+            if (
+                len(self._queue) - self._attempts > self.limits.origin_queue
+                and self._open >= self.limits.origin_connections
+            ):
+                self._queue.pop().not_connected(503)
             self._backfill()
 
     def open_for(self, borrower: OriginRequest) -> None:
@@ -389,9 +392,8 @@ class Pool:
 
     def withdraw(self, borrower: OriginRequest) -> None:
         """Cancels a borrower; harmless when it is not waiting."""
-        for waiting in (self._queue, self._aside):
-            if borrower in waiting:
-                waiting.remove(borrower)
+        if not self._queue.discard(borrower) and borrower in self._aside:
+            self._aside.remove(borrower)
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
         """Takes a connection that is ready for its next request; `idle_s` is how long the origin
@@ -449,7 +451,7 @@ class Pool:
     def refill(self) -> None:
         """Opens connections for waiting requests, as far as the limit allows."""
         if self._aside and (borrower := self._promoted()) is not None:
-            self._queue.append(borrower)
+            self._queue.append(borrower, False)
         self._backfill()
 
     def sweep(self, again: float) -> None:

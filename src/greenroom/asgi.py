@@ -166,9 +166,9 @@ def _adding_ticket(send: AsgiSend, requests: AppRequests, passed: Passed) -> Asg
             "websocket.accept",
             "websocket.http.response.start",
         ):
-            if passed.document:
-                requests.answered(passed, message["status"], time.monotonic())
             cookie = forward.set_cookie
+            if passed.document:
+                cookie = requests.answered(passed, message["status"], time.monotonic())
             headers, command = requests.visitor_headers(message.get("headers") or (), cookie)
             if command and forward.obeys_origin:
                 cookie = requests.obey(forward, command) or cookie

@@ -84,8 +84,7 @@ class WaitingRoom:
         forward = passed.forward
 
         def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-            answer.begins(int(status[:3]))
-            cookie = forward.set_cookie
+            cookie = answer.begins(int(status[:3]))
             pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
             kept, command = self.embedded.own_requests.visitor_headers(pairs, cookie)
             if command and forward.obeys_origin:
@@ -106,10 +105,12 @@ class _Answer:
         self._body: Iterable[bytes] = ()
         self.began = not passed.document
 
-    def begins(self, status: int) -> None:
-        if not self.began:
-            self.began = True
-            self._embedded.answered(self._passed, status, time.monotonic())
+    def begins(self, status: int) -> bytes:
+        """Returns the ticket cookie to send."""
+        if self.began:
+            return self._passed.forward.set_cookie
+        self.began = True
+        return self._embedded.answered(self._passed, status, time.monotonic())
 
     def of(self, body: Iterable[bytes]) -> "_Answer":
         self._body = body

@@ -12,6 +12,7 @@ from front_end_stories import NAME, STORIES, origin, play_both
 from middleware_fronts import EMPTY, AsgiFront, WsgiFront
 from visitors import Site
 
+from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.asgi import WaitingRoom
 from greenroom.decision.observer import Decided
 from greenroom.decision.render import OUTAGE
@@ -60,6 +61,30 @@ def test_the_middleware_measures_how_documents_are_answered(kind: Any, tmp_path:
     assert requests.documents.of(room_id).failed == 2, "503 and an exception"
     assert requests.documents.of(room_id).histogram.total == 3, "an image is no document"
     assert requests.pending_documents() == {}
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "safe"),
+    [(PAGE, 500, True), (PAGE, 503, True), (PAGE, 501, False), (PAGE, 404, False),
+     ((b"Accept", b"image/png"), 500, False)],
+)  # fmt: skip
+def test_a_document_that_the_application_fails_keeps_the_turn(
+    kind: Any, tmp_path: Path, accept: Any, status: int, safe: bool
+) -> None:
+    statuses = iter((200, status, 200))
+    site, front = site_of(tmp_path, kind, lambda *_: (next(statuses), (), b""))
+    session_ms = site.rooms[0].session_ms
+    ticket = (b"Cookie", front.request("GET", "/", (HOST, PAGE)).cookie.partition(b";")[0])
+    site.clock.ms += 30_000
+    failed = front.request("GET", "/", (HOST, accept, ticket))
+    lasts_s = int(failed.cookie.partition(b"Max-Age=")[2].partition(b";")[0] or 0)
+    assert (1000 * lasts_s >= session_ms + TURN_KEPT_MS) == safe, "it outlives the session"
+    site.clock.ms += session_ms + 60_000
+    for ledger in site.ledgers.values():
+        ledger.tick()
+    front.request("GET", "/", (HOST, PAGE, (b"Cookie", failed.cookie.partition(b";")[0])))
+    assert (site.events_seen[-1].decided is Decided.REENTERED) == safe
+    assert front.errors == []
 
 
 def test_what_the_application_has_not_begun_to_answer_is_pending(tmp_path: Path) -> None:

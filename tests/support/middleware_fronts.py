@@ -39,8 +39,8 @@ class InsideThread(Inside):
         self.own_requests.receive(request, found.append)
         return found[0]
 
-    def answered(self, passed: Passed, status: int, began_s: float) -> None:
-        self.own_requests.answered(passed, status, began_s)
+    def answered(self, passed: Passed, status: int, began_s: float) -> bytes:
+        return self.own_requests.answered(passed, status, began_s)
 
     def obey(self, forward: Any, command: bytes) -> bytes:
         return self.own_requests.obey(forward, command)

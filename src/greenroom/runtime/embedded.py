@@ -32,6 +32,7 @@ from greenroom.decision.arrival import (
 )
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.kept_turn import FAILURES
 from greenroom.decision.known_lines import KnownLines, kind_of_pairs
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
@@ -158,14 +159,23 @@ class AppRequests:
 
         self._decisions.receive(arrival, decided)
 
-    def answered(self, passed: Passed, status: int, began_s: float) -> None:
-        """`began_s`: time.monotonic() when the answer began; `status` is 500 of an application that
-        raised instead. Only the first call for a document counts. Call it in greenroom's event loop.
+    def answered(self, passed: Passed, status: int, began_s: float) -> bytes:
+        """Returns the ticket cookie to send. `began_s`: time.monotonic() when the answer began;
+        `status` is 500 of an application that raised instead. Only the first call for a document
+        counts. Call it in greenroom's event loop.
         """
-        if passed in self._pending:
-            self._pending.discard(passed)
-            seconds = max(0.0, began_s - passed.began_s)
-            self.documents.answered(passed.forward, passed.arrival, status, seconds)
+        if passed not in self._pending:
+            return passed.forward.set_cookie
+        self._pending.discard(passed)
+        seconds = max(0.0, began_s - passed.began_s)
+        self.documents.answered(passed.forward, passed.arrival, status, seconds)
+        if status not in FAILURES or self.closed:
+            return passed.forward.set_cookie
+        try:
+            return self._decisions.failed_document(passed.forward).report()
+        except Exception as error:
+            self._on_error(error)
+            return passed.forward.set_cookie
 
     def pending_documents(self) -> dict[str, Histogram]:
         now_s, ages = time.monotonic(), dict[str, list[float]]()
@@ -481,12 +491,17 @@ class EmbeddedThread:
         except (RuntimeError, TimedOut):
             return b""
 
-    def answered(self, passed: Passed, status: int, began_s: float) -> None:
-        """As `AppRequests.answered`, from any thread. Does not wait."""
-        requests = self.requests
+    def answered(self, passed: Passed, status: int, began_s: float) -> bytes:
+        """As `AppRequests.answered`, from any thread. Waits for failures only."""
+        requests, found = self.requests, Future[bytes]()
         if passed.document and requests is not None and self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-                self._loop.call_soon_threadsafe(requests.answered, passed, status, began_s)
+            with contextlib.suppress(RuntimeError, TimedOut):  # the loop was closed meanwhile
+                self._loop.call_soon_threadsafe(
+                    lambda: found.set_result(requests.answered(passed, status, began_s))
+                )
+                if status in FAILURES:
+                    return found.result(ANSWER_S)
+        return passed.forward.set_cookie
 
     def _started(self) -> AppRequests | None:
         if time.monotonic() >= self._not_before_s or self._failed_in != os.getpid():

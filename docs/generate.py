@@ -16,7 +16,7 @@ from generate_log import log
 
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
-from greenroom.api.metrics import EXPORTED, gateway_rows
+from greenroom.api.metrics import METRICS, gateway_rows
 from greenroom.cli import app
 from greenroom.config.alert_entries import PolicyExtra, ServiceExtra, WebhookExtra
 from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
@@ -298,7 +298,7 @@ def metrics() -> str:
         [count[:2] for count in counts], frozenset(name for name, _, gauge in counts if gauge)
     )
     lines: dict[tuple[str, ...], list[str]] = {}
-    for row in (*EXPORTED, *gateway):
+    for row in (*METRICS, *gateway):
         kind = row.kind("x", "x").type
         usual = "counter" if row.name.endswith("_total") else "gauge"
         labels = " ".join(f"`{label}`" for label in row.labels)

@@ -142,10 +142,16 @@ def test_a_visitor_inside_and_one_who_waits(greenroom, origin, collector) -> Non
     inside = running.visitor().get("/page?secret=1", headers=forged)
     assert running.visitor().get("/").waiting
     exported_as_scraped(running)
+    asks = {"Accept": "application/openmetrics-text"}
+    exemplars = re.findall(
+        r'# {span_id="(\w+)",trace_id="(\w+)"}',
+        running.control_visitor().get("/metrics", headers=asks).text,
+    )
     found = spans(running)
     served, waited = sorted(found["GET"], key=lambda span: span.start_time_unix_nano)
     asked, decided = found["origin"], found["decision"]
     assert len(asked) == 1
+    assert exemplars == [(served.span_id.hex(), served.trace_id.hex())]
     assert {one.parent_span_id for one in decided} == {served.span_id, waited.span_id}
     assert asked[0].parent_span_id == served.span_id
     assert served.parent_span_id == b""

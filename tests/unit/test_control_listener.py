@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Exemplar, Timestamp
 
 from greenroom.api.app import control_app
 from greenroom.api.metrics import (
-    DEPRECATED,
-    EXPORTED,
+    METRICS,
     Exposition,
     gateway_rows,
 )
@@ -23,7 +26,7 @@ from greenroom.configuration.state import (
     ProcessState,
     RoomState,
     StoreState,
-    SyncState,
+    TracedAnswer,
 )
 from greenroom.configuration.status import status
 from greenroom.decision.room_view import Figures
@@ -50,7 +53,7 @@ SERVING = ProcessState(
     clock_ahead_ms=-1_500,
 )
 ROWS = (
-    *EXPORTED,
+    *METRICS,
     *gateway_rows(
         [("requests", "requests read"), ("connections_open", "open now")],
         frozenset(["connections_open"]),
@@ -162,6 +165,30 @@ def test_documents_are_a_histogram_of_seconds_and_absent_where_none_was_forwarde
     assert found["greenroom_room_documents_failed_total", (shop,)] == 2
 
 
+def test_the_newest_traced_answer_of_a_bucket_is_an_exemplar_where_openmetrics_is_asked_for() -> (
+    None
+):
+    traced = {1: TracedAnswer("0a" * 16, "0b" * 8, 0.009, 1_700_000_000.0)}
+    documents = DocumentState(Histogram.of([4, 9, 90_000]), 0, traced)
+    state = changed(rooms=(RoomState(ROOM, FIGURES, {}, documents=documents),))
+    exposition = Exposition(Picture(state), ROWS)
+    text, media_type = exposition.text(
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
+    )
+    assert media_type.startswith("application/openmetrics-text")
+    found = {
+        sample.labels["le"]: sample.exemplar
+        for family in openmetrics_families(text.decode())
+        for sample in family.samples
+        if sample.name == "greenroom_room_document_seconds_bucket" and sample.exemplar
+    }
+    labels = {"trace_id": "0a" * 16, "span_id": "0b" * 8}
+    assert found == {"0.01": Exemplar(labels, 0.009, Timestamp(1_700_000_000, 0))}
+    plain, media_type = exposition.text("text/plain")
+    assert media_type.startswith("text/plain")
+    assert b"trace_id" not in plain
+
+
 def test_an_unknown_wait_is_absent_and_not_zero() -> None:
     room = RoomState(ROOM, msgspec.structs.replace(FIGURES, estimate=None), {})
     found = values(changed(rooms=(room,)))
@@ -188,26 +215,11 @@ def test_every_row_has_a_name_and_a_meaning_of_its_own() -> None:
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)
     rows = (
-        *EXPORTED,
+        *METRICS,
         *gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges),
     )
     assert len({row.name for row in rows}) == len(rows)
     assert all(row.help and row.name.startswith("greenroom_") for row in rows)
-
-
-def test_a_metric_shows_the_same_under_its_deprecated_name() -> None:
-    sync = SyncState(
-        "fra", syncing=True, leader=False, holder="x", answered_s=0.1, cut_off=False, batches=7, unanswered=2, answers=0, silent_s={}
-    )  # fmt: skip
-    found = {name: value for (name, _), value in values(changed(sync=sync)).items()}
-    assert {old: found[old] for old in DEPRECATED} == {
-        old: found[new] for old, new in DEPRECATED.items()
-    }
-    assert (
-        found["greenroom_sync_turn"],
-        found["greenroom_sync_office"],
-        found["greenroom_sync_letters_unanswered_total"],
-    ) == (1, 0, 2)
 
 
 def test_the_status_tells_the_same_as_json() -> None:

@@ -17,8 +17,6 @@ from greenroom.configuration.status import status
 
 PREFIX = "/client/v4"
 
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
 
 def under_prefix(api: ASGIApp) -> Mount:
     """Also takes paths with a line break."""
@@ -45,8 +43,9 @@ def control_app(
         unusable = "".join(f"cannot be used: {fault}\n" for fault in state.faults)
         return PlainTextResponse(f"{state.phase}\n{unusable}", 200 if state.ready else 503)
 
-    async def metrics(_request: Request) -> Response:
-        return Response(exposition.text(), media_type=METRICS_TYPE)
+    async def metrics(request: Request) -> Response:
+        text, media_type = exposition.text(request.headers.get("accept", ""))
+        return Response(text, media_type=media_type)
 
     async def overview(_request: Request) -> Response:
         return _Indented(status(observed.state()))

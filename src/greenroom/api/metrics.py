@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -12,7 +13,9 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
 from greenroom.capacity.histogram import BOUNDS_MS, Histogram
 from greenroom.configuration.state import (
@@ -21,11 +24,20 @@ from greenroom.configuration.state import (
     ProcessState,
     RoomState,
     SyncState,
+    TracedAnswer,
     TripState,
 )
 from greenroom.model.room import Room
 
-Sample = tuple[tuple[str, ...], float | Histogram]
+TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class TracedHistogram(NamedTuple):
+    histogram: Histogram
+    traced: Mapping[int, TracedAnswer]  # the newest by bucket
+
+
+Sample = tuple[tuple[str, ...], float | TracedHistogram]
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +502,7 @@ METRICS: tuple[MetricRow, ...] = (
         " built-in gateway",
         ("room",),
         lambda state: [
-            ((label,), room.documents.answered)
+            ((label,), TracedHistogram(room.documents.answered, room.documents.traced))
             for label, room in _labelled(state)
             if room.documents
         ],
@@ -510,27 +522,6 @@ METRICS: tuple[MetricRow, ...] = (
     ),
 )
 
-DEPRECATED: Mapping[str, str] = {
-    "greenroom_sync_turn": "greenroom_sync_lock_held",
-    "greenroom_sync_office": "greenroom_sync_leader",
-    "greenroom_sync_letters_total": "greenroom_sync_batches_total",
-    "greenroom_sync_letters_unanswered_total": "greenroom_sync_batches_unanswered_total",
-}
-"""Both are exported for one release."""
-
-
-def deprecated_rows(rows: Iterable[MetricRow]) -> tuple[MetricRow, ...]:
-    """Raises KeyError for an unknown new name."""
-    by_name = {row.name: row for row in rows}
-    return tuple(
-        replace(by_name[new], name=old, help=f"deprecated: use `{new}`")
-        for old, new in DEPRECATED.items()
-    )
-
-
-EXPORTED: tuple[MetricRow, ...] = (*METRICS, *deprecated_rows(METRICS))
-"""Without the gateway's counters."""
-
 
 def gateway_rows(help: Iterable[tuple[str, str]], gauges: frozenset[str]) -> tuple[MetricRow, ...]:
     return tuple(_gateway_row(name, text, name in gauges) for name, text in help)
@@ -547,10 +538,19 @@ def _gateway_row(name: str, help: str, is_gauge: bool) -> MetricRow:
     )
 
 
-def _buckets(found: Histogram) -> list[tuple[str, float]]:
+def _buckets(found: TracedHistogram) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
     """Cumulated, by upper bound in seconds."""
-    bounds = [str(bound / 1000) for bound in BOUNDS_MS]
-    return list(zip([*bounds, "+Inf"], accumulate(found.counts), strict=True))
+    bounds = [*(str(bound / 1000) for bound in BOUNDS_MS), "+Inf"]
+    counted = zip(bounds, accumulate(found.histogram.counts), strict=True)
+    return [
+        (*bucket, _exemplar(found.traced[place])) if place in found.traced else bucket
+        for place, bucket in enumerate(counted)
+    ]
+
+
+def _exemplar(answer: TracedAnswer) -> Exemplar:
+    labels = {"trace_id": answer.trace_id, "span_id": answer.span_id}
+    return Exemplar(labels, answer.seconds, answer.at_s)
 
 
 class Exposition(Collector):
@@ -571,9 +571,10 @@ class Exposition(Collector):
             family = row.kind(row.name, row.help, labels=row.labels)
             for labels, value in row.read(state):
                 if isinstance(family, HistogramMetricFamily):
-                    if isinstance(value, Histogram):
-                        family.add_metric(labels, _buckets(value), value.sum_ms / 1000)
-                elif not isinstance(value, Histogram):
+                    if isinstance(value, TracedHistogram):
+                        sum_s = value.histogram.sum_ms / 1000
+                        family.add_metric(labels, _buckets(value), sum_s)
+                elif not isinstance(value, TracedHistogram):
                     family.add_metric(labels, value)
             yield family
 
@@ -581,5 +582,9 @@ class Exposition(Collector):
         """With those of the process."""
         return self._registry.collect()
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """With its media type. Only OpenMetrics has exemplars."""
+        if "application/openmetrics-text" in accept:
+            text: bytes = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+            return text, openmetrics.CONTENT_TYPE_LATEST
+        return generate_latest(self._registry), TEXT_TYPE

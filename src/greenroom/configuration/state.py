@@ -1,7 +1,7 @@
 """The state of a running greenroom: a frozen snapshot, taken on request."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 from msgspec import structs
@@ -27,11 +27,19 @@ class DrawState(msgspec.Struct, frozen=True):
     held: bool = False
 
 
+class TracedAnswer(NamedTuple):
+    trace_id: str  # hexadecimal, as in `traceparent`
+    span_id: str
+    seconds: float
+    at_s: float  # since 1970
+
+
 class DocumentState(msgspec.Struct, frozen=True):
     """Documents of admitted visitors that this process forwarded, since its start."""
 
     answered: Histogram
     failed: int
+    traced: Mapping[int, TracedAnswer] = {}  # the newest by bucket
 
 
 class RoomState(msgspec.Struct, frozen=True):

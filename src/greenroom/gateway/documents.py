@@ -2,11 +2,13 @@
 are found from. A document is what an admitted visitor waits for with an empty screen.
 """
 
+import time
 from bisect import bisect_left
 from typing import Protocol
 
 from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
 from greenroom.decision.verdict import Forward
+from greenroom.gateway.request_span import RequestSpan
 from greenroom.model.visit import Arrival
 from greenroom.request.admissible import signs_in
 
@@ -16,7 +18,7 @@ BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
 class RoomDocuments:
     """Since the start of the process."""
 
-    __slots__ = ("counts", "failed", "sum_s")
+    __slots__ = ("counts", "failed", "sum_s", "traced")
 
     def __init__(self) -> None:
         self.counts = [0] * BUCKETS
@@ -24,6 +26,8 @@ class RoomDocuments:
         self.sum_s = 0.0
         self.failed = 0
         """Answered with 5xx, or not at all."""
+        self.traced: dict[int, tuple[RequestSpan, float, float]] = {}
+        """The newest of `counts` by bucket: its seconds, and when (Unix)."""
 
     @property
     def histogram(self) -> Histogram:
@@ -42,7 +46,12 @@ class Documents:
         self._by_room: dict[str, RoomDocuments] = {}
 
     def answered(
-        self, forward: Forward | None, arrival: Arrival, status: int, seconds: float
+        self,
+        forward: Forward | None,
+        arrival: Arrival,
+        status: int,
+        seconds: float,
+        span: RequestSpan | None = None,
     ) -> None:
         # As is_document, which would be a call more for each request.
         if forward is None or forward.ticket is None or forward.provisional:
@@ -51,8 +60,11 @@ class Documents:
             return
         room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
         if status < 500:
-            room.counts[bisect_left(BOUNDS_S, seconds)] += 1
+            bucket = bisect_left(BOUNDS_S, seconds)
+            room.counts[bucket] += 1
             room.sum_s += seconds
+            if span is not None:
+                room.traced[bucket] = span, seconds, time.time()
         else:
             room.failed += 1
 

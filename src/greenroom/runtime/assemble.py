@@ -8,7 +8,7 @@ import structlog
 from greenroom.admission.schedule import Effective
 from greenroom.capacity.room_capacity import CapacityState
 from greenroom.config.config import Config
-from greenroom.configuration.state import DocumentState, DrawState, RoomState
+from greenroom.configuration.state import DocumentState, DrawState, RoomState, TracedAnswer
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -70,8 +70,16 @@ def room_state(
     instances: int,
 ) -> RoomState:
     now, draws = schedule_state(schedule)
-    seen = DocumentState(documents.histogram, documents.failed) if documents else None
+    seen = _documents(documents) if documents else None
     return RoomState(room, figures, requests, now, draws, origin, seen, capacity, instances)
+
+
+def _documents(found: RoomDocuments) -> DocumentState:
+    traced = {
+        bucket: TracedAnswer(span.trace_id.hex(), span.span_id.hex(), seconds, at_s)
+        for bucket, (span, seconds, at_s) in found.traced.items()
+    }
+    return DocumentState(found.histogram, found.failed, traced)
 
 
 def lookups(config: Config, names: ConfirmedNames) -> Lookups:

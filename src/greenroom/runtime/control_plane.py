@@ -15,7 +15,7 @@ from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.data_centers import draw_routes
 from greenroom.api.management import management_api
-from greenroom.api.metrics import EXPORTED, Exposition, gateway_rows
+from greenroom.api.metrics import METRICS, Exposition, gateway_rows
 from greenroom.config.config import Config
 from greenroom.configuration.state import Observed
 from greenroom.dashboard import PREFIX, Dashboard
@@ -130,7 +130,7 @@ def _exposition(observed: Observed) -> Exposition:
     described = list(Counts().described())
     gauges = frozenset(name for name, _, gauge, _ in described if gauge)
     rows = gateway_rows([(name, meaning) for name, meaning, _, _ in described], gauges)
-    return Exposition(observed, (*EXPORTED, *rows))
+    return Exposition(observed, (*METRICS, *rows))
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:

@@ -21,6 +21,7 @@ from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
 from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.origin.waiting import WaitingRequests
+from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
 from greenroom.gateway.wire.head_records import RequestHead
@@ -31,8 +32,7 @@ from greenroom.settings.limits import Limits
 
 log = structlog.get_logger(__name__)
 
-PROMOTED_AT_ONCE = 8
-"""Requests set aside that are looked at again when a connection comes back."""
+PROMOTED_AT_ONCE = 8  # requests set aside that are looked at again when a connection comes back
 
 
 class OriginRequest:
@@ -42,11 +42,11 @@ class OriginRequest:
 
     head: RequestHead
     forward: Forward | None = None
-    key: bytes = b""
-    """Sec-WebSocket-Key of a WebSocket request, or empty."""
+    key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request, or empty
     tunnelling: bool = False  # bytes are carried both ways as they come
     hints: int = 0  # interim answers so far
     queued_s: float = 0.0  # waited for a connection
+    span: RequestSpan | None = None
 
     @abstractmethod
     def waits(self) -> None:
@@ -215,9 +215,9 @@ class OriginConnection(asyncio.Protocol):
                 return
         seconds = monotonic() - self.began_s
         self.counts.origin_wait_seconds += seconds
-        self.counts.documents.answered(
-            exchange.forward, exchange.head.arrival, head.status, seconds + exchange.queued_s
-        )
+        forward, waited_s = exchange.forward, seconds + exchange.queued_s
+        answered = self.counts.documents.answered
+        answered(forward, exchange.head.arrival, head.status, waited_s, exchange.span)
         if (
             head.plain and head.content_length == len(data) and exchange.head.framing.plain
         ):  # as nearly always

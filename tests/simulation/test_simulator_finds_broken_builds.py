@@ -356,7 +356,7 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "give_back", lambda self, now_ms: None)
 
 
-@broken(41)
+@broken(954)
 def believes_an_old_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("greenroom.simulator.lease_model.doubted", lambda memory, now_ms: memory)
 

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, expect
+from ports import free_port
 
 APPLICATION = """
 import sys
@@ -39,8 +40,7 @@ class Shop:
     """An application in a process of its own."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.start()
 
     def start(self) -> None:

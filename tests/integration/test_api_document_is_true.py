@@ -62,6 +62,18 @@ class Kept:
         paths that are about them.
         """
         known = self._api.store.read()
+        return {
+            "account_id": ACCOUNT_ID,
+            "data_center": "nyc",
+            "token_id": "0" * 32,
+            "agent_name": self._agent() if "probe_agents" in path else "",
+            **(self._in_a_zone(known, path) if path.startswith("/zones") else {}),
+            **(self._lists(known) if "/lists" in path else {}),
+            **(self._alerting(known) if "/alerting" in path else {}),
+            **(self._told(known) if "/status_pages" in path or "/incident_notes" in path else {}),
+        }
+
+    def _in_a_zone(self, known: Configuration, path: str) -> dict[str, str]:
         zone = {"name": "shop.example.com", "greenroom": {"limit_floor": 1}}
         zone_id = self._only(known.zones.values(), "/zones", zone)
         rooms = f"/zones/{zone_id}/waiting_rooms"
@@ -77,14 +89,7 @@ class Kept:
         }
         rules = known.rules[room_id].record.rules if room_id in known.rules else ()
         rule = {"action": "bypass_waiting_room", "expression": "ssl"}
-        lists = f"/accounts/{ACCOUNT_ID}/rules/lists"
-        list_id = self._only(known.lists.values(), lists, {"name": "kept", "kind": "ip"})
-        if not known.list_items.of(list_id):
-            self._operation = self._api.make(f"{lists}/{list_id}/items", [{"ip": "10.0.0.1"}])[
-                "operation_id"
-            ]
         return {
-            "account_id": ACCOUNT_ID,
             "zone_id": zone_id,
             "waiting_room_id": room_id,
             "event_id": self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event),
@@ -97,13 +102,20 @@ class Kept:
                 {"name": "kept", "address": "origin.shop.example.com"},
             ),
             "preview_id": self._preview(zone_id) if "preview" in path else "",
-            "data_center": "nyc",
-            "agent_name": self._agent() if "probe_agents" in path else "",
+            "operation": self._hold(f"{rooms}/{room_id}") if "{operation}" in path else "",
+        }
+
+    def _lists(self, known: Configuration) -> dict[str, str]:
+        lists = f"/accounts/{ACCOUNT_ID}/rules/lists"
+        list_id = self._only(known.lists.values(), lists, {"name": "kept", "kind": "ip"})
+        if not known.list_items.of(list_id):
+            self._operation = self._api.make(f"{lists}/{list_id}/items", [{"ip": "10.0.0.1"}])[
+                "operation_id"
+            ]
+        return {
             "list_id": list_id,
             "item_id": self._api.store.read().list_items.of(list_id)[0].id,
             "operation_id": self._operation,
-            "operation": self._hold(f"{rooms}/{room_id}") if "{operation}" in path else "",
-            **self._alerting(known),
         }
 
     def _alerting(self, known: Configuration) -> dict[str, str]:
@@ -131,7 +143,10 @@ class Kept:
                 {"name": "kept", "routing_key": "R0"},
             ),
             "silence_id": next(iter(self._api.store.read().silences)),
-            "token_id": "0" * 32,
+        }
+
+    def _told(self, known: Configuration) -> dict[str, str]:
+        return {
             "page_id": self._only(
                 known.status_pages.values(),
                 f"/accounts/{ACCOUNT_ID}/status_pages",

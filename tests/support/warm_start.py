@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import BinaryIO
@@ -42,15 +43,21 @@ class WarmProcess:
             os.dup2(log.fileno(), write_out)
         self._status, write_status = os.pipe()
         order = json.dumps([self.args, env, os.getcwd()]).encode()
-        socket.send_fds(
-            _server(),
-            [order],
-            [write_out, errors.fileno() if errors else write_out, write_status],
-        )
+        with _BY_TURNS:
+            server = _server()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(
+                server.orders,
+                [order],
+                [write_out, errors.fileno() if errors else write_out, write_status],
+            )
         os.close(write_out)
         os.close(write_status)
+        self._ending = threading.Lock()
         self.stdout = open(out, encoding="utf-8")  # noqa: SIM115
-        (self.pid,) = struct.unpack("i", os.read(self._status, 4))
+        pid = os.read(self._status, 4)
+        assert pid, f"the server of starts has ended: {server.output()}"
+        (self.pid,) = struct.unpack("i", pid)
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -58,15 +65,20 @@ class WarmProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        if self.returncode is None:
-            ended = select.poll()
-            ended.register(self._status, select.POLLIN)
-            if not ended.poll(None if timeout is None else timeout * 1000):
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            (self.returncode,) = struct.unpack("i", os.read(self._status, 4))
-            os.close(self._status)
-        assert self.returncode is not None
+        ended = select.poll()
+        ended.register(self._status, select.POLLIN)
+        # Without the lock: several threads may wait at once, and each may look.
+        if self.returncode is None and not ended.poll(None if timeout is None else timeout * 1000):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        with self._ending:
+            if self.returncode is None:
+                code = os.read(self._status, 4)
+                assert code, f"who waits for {self.args} has been killed"
+                (self.returncode,) = struct.unpack("i", code)
         return self.returncode
+
+    def __del__(self) -> None:
+        os.close(self._status)
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -90,22 +102,39 @@ def output_of(*arguments: str) -> str:
     return output
 
 
-@functools.cache
-def _server() -> socket.socket:
+_BY_TURNS = threading.Lock()
+"""Two threads that start the first processes at once start one server."""
+
+
+class _Server:
     """The server of this process, which ends with it."""
-    # Each order is one packet: threads that start processes at once cannot mix theirs.
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    server = subprocess.Popen(
-        [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-    )
-    theirs.close()
 
-    def end() -> None:
-        ours.close()
-        server.wait()
+    def __init__(self) -> None:
+        # Each order is one packet: threads that start processes at once cannot mix theirs.
+        self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._log = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+        theirs.close()
+        atexit.register(self._end)
 
-    atexit.register(end)
-    return ours
+    def output(self) -> str:
+        """What it printed, and how it ended."""
+        code = self._process.wait()
+        self._log.seek(0)
+        return f"exit code {code}\n{self._log.read().decode(errors='replace')}"
+
+    def _end(self) -> None:
+        self.orders.close()
+        self._process.wait()
+
+
+_server = functools.cache(_Server)
 
 
 def _fork_for_each(orders: socket.socket) -> None:

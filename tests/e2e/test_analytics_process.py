@@ -4,7 +4,6 @@ gql, and the official SDK.
 
 import csv
 import json
-import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ import gql
 from api_rig import Api, create_token
 from gql.transport.httpx import HTTPXTransport
 from tests.conftest import eventually
-from warm_start import GREENROOM
+from warm_start import finished
 
 from greenroom.analytics.rollup import SLOT_MS
 
@@ -165,12 +164,6 @@ def test_a_store_that_cannot_be_opened_stops_no_visitor(greenroom: Any, origin: 
     assert running.stop() == 0
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [GREENROOM, "analytics", *arguments], capture_output=True, text=True, check=False
-    )
-
-
 def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_stopped_one(
     greenroom: Any, origin: Any, tmp_path: Path
 ) -> None:
@@ -184,19 +177,23 @@ def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_sto
     total(Api(running.control, token))
     asked = ("--control", f"{running.control[0]}:{running.control[1]}", "--token", token)
     stopped = ("--data", str(greenroom.data))
-    locked = command("show", "main", *stopped)
+    locked = finished("analytics", "show", "main", *stopped)
     assert locked.returncode == 2
     assert "--control" in locked.stderr
     live = {
-        form: command("export", "--room", "main", "--from", "1h", "--format", form, *asked).stdout
+        form: finished(
+            "analytics", "export", "--room", "main", "--from", "1h", "--format", form, *asked
+        ).stdout
         for form in ("csv", "json")
     }
-    summary = command("show", "main", "--last", "1h", *asked).stdout
+    summary = finished("analytics", "show", "main", "--last", "1h", *asked).stdout
     assert "peak" in summary
     assert "let in 2" in summary
     running.kill()
     offline = csv.DictReader(
-        command("export", "--room", "main", "--from", "1h", *stopped).stdout.splitlines()
+        finished(
+            "analytics", "export", "--room", "main", "--from", "1h", *stopped
+        ).stdout.splitlines()
     )
     online = csv.DictReader(live["csv"].splitlines())
     assert offline.fieldnames == online.fieldnames
@@ -205,9 +202,10 @@ def test_the_command_line_reads_the_same_from_a_running_greenroom_and_from_a_sto
     assert [first[name] for name in same] == [same_row[name] for name in same]
     rows = json.loads(live["json"])
     assert sum(row["newUsersPerMinute"] for row in rows) == 2
-    assert "let in 2" in command("show", "main", "--last", "1h", *stopped).stdout
+    assert "let in 2" in finished("analytics", "show", "main", "--last", "1h", *stopped).stdout
     parquet = tmp_path / "out.parquet"
-    done = command(
+    done = finished(
+        "analytics",
         "export",
         "--room",
         "main",
@@ -236,5 +234,5 @@ def test_the_command_line_says_what_is_wrong(greenroom: Any, tmp_path: Path) -> 
         ),
         (("export", "--room", "x", "--from", "1h", "--format", "parquet"), "--output is required"),
     ):
-        done = command(*arguments)
+        done = finished("analytics", *arguments)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr

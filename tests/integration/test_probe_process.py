@@ -3,12 +3,11 @@ back, leaves; and says what is wrong.
 """
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from api_rig import ACCOUNT, Api, create_token
-from warm_start import GREENROOM
+from warm_start import finished
 
 CONFIG = """
 origin = "{url}"
@@ -83,9 +82,7 @@ def test_an_agent_joins_is_killed_comes_back_and_leaves(greenroom, origin) -> No
 def test_what_is_wrong_is_said_at_once(
     tmp_path: Path, options: list[str], code: int, reason: str
 ) -> None:
-    done = subprocess.run(
-        [GREENROOM, "probe", "--token", "t", *options], capture_output=True, text=True, check=False
-    )
+    done = finished("probe", "--token", "t", *options)
     assert done.returncode == code
     assert reason in done.stderr
 
@@ -94,13 +91,7 @@ def test_a_token_that_may_not_report_is_refused_with_the_reason(greenroom, origi
     running = greenroom.room(origin.url)
     token = create_token(greenroom.data, "reader", "--scope", "read")
     url = f"http://{running.control[0]}:{running.control[1]}"
-    done = subprocess.run(
-        [GREENROOM, "probe", "--join", url, "--region", "WEU", "--token", token],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = finished("probe", "--join", url, "--region", "WEU", "--token", token)
     assert done.returncode == 1
     assert "lacks the scope probe" in done.stderr
     assert json.loads(running.ask("/status").body)["health_checks"] == []

@@ -88,18 +88,22 @@ class WarmProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def output_of(*arguments: str) -> str:
-    """What the command prints; raises CalledProcessError."""
+def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command when it has ended, with what it printed."""
     with tempfile.TemporaryFile() as errors:
         process = WarmProcess(list(arguments), dict(os.environ), errors=errors)
         with process.stdout as stdout:
             output = stdout.read()
-        if process.wait():
-            errors.seek(0)
-            raise subprocess.CalledProcessError(
-                process.wait(), process.args, output, errors.read().decode()
-            )
-    return output
+        code = process.wait()
+        errors.seek(0)
+        return subprocess.CompletedProcess(process.args, code, output, errors.read().decode())
+
+
+def output_of(*arguments: str) -> str:
+    """What the command prints; raises CalledProcessError."""
+    ended = finished(*arguments)
+    ended.check_returncode()
+    return ended.stdout
 
 
 _BY_TURNS = threading.Lock()
@@ -112,7 +116,7 @@ class _Server:
     def __init__(self) -> None:
         # Each order is one packet: threads that start processes at once cannot mix theirs.
         self.orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],

@@ -2,8 +2,10 @@
 at most so often that the cost for the coordinator does not grow with their number.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from operator import itemgetter
 
 from greenroom.admission.coordinator.data_center import DataCenter
@@ -155,13 +157,8 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
 
 def _before(marks: Iterable[int], seconds: Sequence[int], line: Waiters) -> list[int]:
     """How many of the line came before each mark."""
-    found, passed, index = [], 0, 0
-    for mark in marks:
-        while index < len(seconds) and seconds[index] < mark:
-            passed += line[seconds[index]]
-            index += 1
-        found.append(passed)
-    return found
+    passed = [0, *accumulate([line[second] for second in seconds])]
+    return [passed[bisect_left(seconds, mark)] for mark in marks]
 
 
 def _marks(seconds: Sequence[int], total: Waiters) -> list[int]:

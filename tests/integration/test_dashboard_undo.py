@@ -50,6 +50,7 @@ def save_room(rig: DashboardRig, visitor: Visitor, **changes: str) -> httpx.Resp
         f"{route.host}{route.path}" for route in record.additional_routes
     )
     form["cors_origins"] = "\n".join(record.cors_origins)
+    form["priority_paths"] = "\n".join(record.priority_paths)
     revision = str(rig.store.read().rooms["r1"].revision)
     return visitor.post(f"{ROOM}/edit", **form | changes, revision=revision, step="save")
 

@@ -105,6 +105,7 @@ def full_room(id: str = "r1") -> Room:
         "branding": Branding("Shop & Söhne", "", "#0B5fff", "„Hallo“", "https://help.example.com/"),
         "branding_messages": (LocalMessage("de-DE", "Grüße"),),
         "cors_origins": ("https://www.example.com",),
+        "priority_paths": ("/checkout",),
     }
     return room(id, **{**other_values(Room, "id", *ALONE), **given})
 

@@ -49,6 +49,7 @@ def test_every_field_of_a_room_can_be_written() -> None:
         "branding": '{ site_name = "Shop" }',
         "branding_messages": '[{ language = "de-DE", text = "Hallo" }]',
         "cors_origins": '["https://www.example.com"]',
+        "priority_paths": '["/checkout"]',
     }
     others = other_values(Room, *written, *ALONE) | {"path": "/x"}
     text = 'origin = "http://o"\n[[rooms]]\n' + "".join(

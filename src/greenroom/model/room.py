@@ -450,7 +450,9 @@ class Room:
         (),
         high=PRIORITY_PATHS_MAX,
         extension=True,
-        form=FormSpec("more", "Paths that go first", "One on each line, such as /checkout."),
+        form=FormSpec(
+            "more", "Paths that go first", "One on each line, such as /checkout.", lines=True
+        ),
     )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"

@@ -260,7 +260,8 @@ def _read_rooms(
             problems += names.problems(step(pointer, "name"), values["name"]) or ids.problems(
                 step(pointer, "id"), named
             )
-        place = Footprint.of_values(values, wrong)
+        room = None if problems else Room(**{"id": named, **values})
+        place = Footprint.of(room) if room else Footprint.of_values(values, wrong)
         problems += [
             Problem(f"{pointer}.{clash.pointer}", clash.reason(clash.owner or ""))
             for clash in claims.clashes(place)
@@ -286,8 +287,7 @@ def _read_rooms(
         )
         if values.get("line_table") is True:
             read.problems += line_table_problems(events, step(pointer, EVENTS_KEY))
-        if not problems:
-            room = Room(**{"id": named, **values})
+        if room and not problems:
             read.places[named] = pointer
             read.entries.append(file_entry(room, FILE_ZONE_ID))
             read.entries += [file_entry(event, named) for event in filter(None, events)]

@@ -259,7 +259,9 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
         return None if rule.nullable else Problem(pointer, "must not be null")
     reason = wrong_kind(value, kind, rule)
     if not reason and not (rule.sealed and isinstance(value, str) and is_sealed(value)):
-        reason = next(filter(None, (check(value, rule) for check in _CHECKS)), "")
+        for check in _CHECKS:  # every field of every room
+            if reason := check(value, rule):
+                break
     return Problem(pointer, reason) if reason else None
 
 

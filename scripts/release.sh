@@ -39,7 +39,8 @@ tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owne
 [ ! -x .venv/bin/helm ] || .venv/bin/helm lint --strict "$out/greenroom-chart-$version.tgz"
 
 say "notes and checksums"
-awk '/^## \[/ { if (found) exit; found = 1 } found' CHANGELOG.md >"$out/NOTES.txt"
+# What is new, in two minutes; the rest of the section is for those who upgrade.
+awk '/^## \[/ { found = 1 } /^### / { if (found) exit } found' CHANGELOG.md >"$out/NOTES.txt"
 (cd "$out" && sha256sum ./*.whl ./*.tar.gz ./*.tgz ./*.json >SHA256SUMS)
 
 say "the wheel in a clean environment: its demo must let a visitor in"

@@ -97,7 +97,7 @@ def test_help_of_serve_names_every_option_with_its_default() -> None:
 
 def test_the_version_is_the_one_of_the_package() -> None:
     assert run("--version").output == (
-        "greenroom 0.1.0 (compiled)\n" if is_compiled() else "greenroom 0.1.0\n"
+        "greenroom 1.0.0 (compiled)\n" if is_compiled() else "greenroom 1.0.0\n"
     )
 
 

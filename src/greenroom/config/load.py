@@ -330,7 +330,7 @@ class _Reading:
             raw = {
                 **raw,
                 "access": "json" if raw["access"] else "off",
-            }  # as it was written up to 0.1; goes with the next release
+            }  # deprecated in 1.0; goes with 2.0
         return read_nested(kind, name, raw, self.problems)
 
     def _listeners(self) -> dict[str, Address]:

@@ -26,7 +26,7 @@ local FIELDS = {
   'permits', 'freed', 'granted_seen', 'returned_permits', 'returned_freed', 'used', 'over', 'settled', 'admitted', 'acknowledged',
   'disconnected_rate', 'recall', 'queueing', 'horizon_ms', 'pool', 'alone', 'applied', 'answered_ms', 'line_ahead_ms', 'round_trip_ms',
   'inside', 'inside_rows', 'spent_rows', 'ended_to', 'minute_rows', 'waiting',
-  'drawn', 'everybody', -- of an older greenroom; to be removed after one release
+  'drawn', 'everybody', -- of an older greenroom; to be removed in 2.0
   'swept', 'pardoned_ms', 'opened_ms',
   'lookahead', 'pace', 'gap_ms', 'entered', 'newcomers', 'measured_ms', 'arrivals_per_s',
   'reported_ms', 'reports', 'whole', 'borrowed', 'borrow_ms', 'forecast',
@@ -35,7 +35,7 @@ local FIELDS = {
   'born_ms', 'moving', 'given', 'arrived', 'unconfirmed', 'unseen',
   'gap_us', 'spent_until_us', 'contact_ms', 'fence_ms', 'shift_ms', 'seen_rows', 'kept', 'kept_ms',
   'data_centers',
-  'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown', -- of an older greenroom; to be removed after one release
+  'confirms', 'switched_ms', 'before', 'trusted_ms', 'slot', 'issued', 'shown', -- of an older greenroom; to be removed in 2.0
   'told_ended_ms', 'all_ended_ms', 'closing', 'closing_until_ms',
   'unshown_slot', 'unshown_slots',
   'summary',
@@ -160,7 +160,7 @@ local function torn()
     or call('ZCARD', k.inside) ~= state.inside_rows or call('LLEN', k.minute) ~= state.minute_rows
 end
 
--- Versions before 0.1 kept the state under another name: taken over once. To be removed after one release.
+-- Versions before 0.1 kept the state under another name: taken over once. To be removed in 2.0.
 local function adopt_old_state(room)
   local raw = call('GET', room .. ':books')
   if raw then

@@ -240,3 +240,25 @@ def test_a_process_that_only_decides_follows_what_is_pushed_and_holds_when_that_
     )
     assert capacity()["sessions"] <= before["sessions"]
     assert capacity()["stopped"]
+
+
+def test_a_process_that_only_decides_follows_the_health_check_of_its_host(
+    greenroom, slow_origin
+) -> None:
+    """Every probe takes three times the objective."""
+    text = CONFIG.replace('origin = "{origin}"', 'trusted_proxies = ["127.0.0.1"]')
+    text = text.replace('host = "*"', 'host = "127.0.0.1"') + "objective_ms = 100\n"
+    file = greenroom.folder / "checks.toml"
+    file.write_text(
+        text.format(data=greenroom.data)
+        + '[[health_checks]]\nname = "shop"\naddress = "127.0.0.1"\ninterval = 5\n'
+        f'[health_checks.http_config]\nport = {slow_origin.rpartition(":")[2]}\npath = "/"\n'
+    )
+    places = ("--config", str(file), "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+    running = greenroom.run("decide", *places).wait_until_ready()
+
+    def stopped() -> bool:
+        found = running.room("shop")["capacity"] or {}
+        return found.get("stopped", False) and "over the objective" in found["reason"]
+
+    greenroom.eventually(stopped, "admissions stop")

@@ -279,9 +279,11 @@ class ProcessCapacity:
         self._probes.keep(set(steered))
         if not self._health.service.leads:
             return
+        answers = self._answers is not None
         for room_id, schedule in steered.items():
-            if checks := self._health.checks_of(room_id):
-                room, now_ms = schedule.now.room, self._now_ms()
+            room, now_ms = schedule.now.room, self._now_ms()
+            checks = self._health.checks_of(room_id)
+            if source_of(room, answers=answers, checked=bool(checks)) is HEALTH_CHECK:
                 unhealthy = self._health.origin_of(room) == UNHEALTHY
                 interval_ms = self._health.longest_interval_ms(checks)
                 report = self._probes.report(room_id, interval_ms, unhealthy, now_ms)

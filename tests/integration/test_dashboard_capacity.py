@@ -2,6 +2,7 @@
 and is undone; a limit is taken over and given back.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from config_material import room
 from dashboard_rig import DashboardRig, dashboard_in
 
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
+from greenroom.analytics.rollup import MINUTE_MS, Part, Rollup, RoomTarget
+from greenroom.analytics.store.duck import DuckEngine
+from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.capacity.room_capacity import CapacityState, Proposal
 from greenroom.configuration.operations import note_capacity
 from greenroom.configuration.state import RoomState
@@ -89,3 +94,24 @@ def test_a_limit_is_taken_over_and_given_back(rig: DashboardRig) -> None:
     assert rig.store.read().room_in_operation("r3").capacity == "follow"
     audit = rig.person("admin").get("/audit").text
     assert "active visitors: p95 of documents 2.40 s over the objective" in audit
+
+
+def test_analytics_show_what_the_origin_takes_where_that_is_known(
+    rig: DashboardRig, tmp_path: Path
+) -> None:
+    minute = rig.clock.at_ms // MINUTE_MS - 5
+    rollup = Rollup(target=RoomTarget(minute * MINUTE_MS, 160, 190))
+    keeper = Keeper(DuckEngine(tmp_path / "analytics.duckdb"), lambda _: RoomPlace("z1", "sale"))
+    keeper.write([Part("one", minute, "r3", rollup)], minute * 60 + 60)
+    rig.app.parts.put(ANALYTICS_STORE, keeper)
+    viewer, path = rig.person("viewer"), "/zones/z1/rooms/r3/analytics?span=1h"
+    title = "What your application takes"
+    make(rig, "observe")
+    page = html.unescape(viewer.get(path).text)
+    assert title in page
+    drawn = re.findall(r'"label": "(Found|Limit in force)".*?"values": \[(.*?)\]', page)
+    values = {label: {one for one in found.split(", ") if one != "null"} for label, found in drawn}
+    assert values == {"Found": {"160"}, "Limit in force": {"190"}}
+    make(rig, "fixed")
+    assert title not in viewer.get(path).text
+    keeper.close()

@@ -180,10 +180,19 @@ def _fork_for_each(orders: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    # Also what a start imports and compiles on its way: typer's types of options, routes. Not DuckDB,
+    # which reports what is frozen as leaks when a process ends.
+    import typer._adapters  # noqa: F401
+    import uvicorn.lifespan.off  # noqa: F401
     import uvloop  # noqa: F401
+    from starlette.routing import compile_path
 
     import greenroom.runtime.serve  # noqa: F401
     from greenroom.cli import main
+    from greenroom.dashboard.routes import ROUTES
+
+    for row in ROUTES:
+        compile_path(row.path)  # in the cache of `re`
 
     gc.collect()
     gc.freeze()  # the children share it

@@ -13,6 +13,7 @@ from forecast_rooms import report
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from greenroom.admission.forecast import patience as patience_of
 from greenroom.admission.forecast.endings import Endings
 from greenroom.admission.forecast.fluid import (
     STEP_S,
@@ -24,6 +25,7 @@ from greenroom.admission.forecast.fluid import (
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.intervals import LEAST, STEP, Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
+from greenroom.admission.forecast.patience import Patience
 from greenroom.admission.forecast.reuse import GRANTED_S, LONGEST_S, PERMIT_S, WEIGHT, Reuse
 from greenroom.admission.forecast.track import Track
 from greenroom.admission.messages.wait_table import (
@@ -411,3 +413,42 @@ def test_newcomers_never_make_the_line_shorter(counts: dict[int, int], older: in
     found = with_newcomers(ahead, counts, 12, counts)
     assert all(after[0] > before[0] and after[1] >= before[1] for before, after in pairwise(found))
     assert found[-1][1] >= total
+
+
+def rates_in_a_crowd(mean_s: float) -> list[float]:
+    """Of giving up, every two seconds from half a minute on, as learnt from 6,000 who came at once
+    and try about every 20 seconds.
+    """
+    draw, patience = Random(1), Patience(0)
+    lost_s, strays_s = [], []
+    for _ in range(6_000):
+        due_s, leaves_s, tries = 2.0, draw.expovariate(1 / mean_s), 0
+        while due_s < leaves_s:
+            due_s += draw.uniform(18, 22)
+            tries += 1
+        (strays_s if tries < 2 else lost_s).append(due_s + 4)
+    found = []
+    for second in range(2, 120, 2):
+        strays = sum(second - 2 <= at_s < second for at_s in strays_s)
+        lost = sum(second - 2 <= at_s < second for at_s in lost_s)
+        patience.pass_time(second * 1000)
+        patience.count(6_000 if second == 4 else 0, lost + strays, strays)
+        waiting = 6_000 - sum(at_s < second for at_s in (*lost_s, *strays_s))
+        patience.judge([(0, waiting, 20.0)], second * 1000)
+        if second >= 30:
+            found.append(patience.giving_up_per_s)
+    return found
+
+
+def test_a_crowd_that_came_at_once_is_not_taken_to_wait_for_ever() -> None:
+    rates = rates_in_a_crowd(1_200)
+    assert min(rates) > 1 / 2_500, "nobody can be lost before the third try"
+    assert max(rates) < 1 / 900
+    assert max(rates_in_a_crowd(36_000)) < 1 / 9_000, "strays say that hardly anybody goes"
+
+
+def test_waiting_that_is_counted_before_its_losses_can_be_seen_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience_of, "judged_s", lambda age_s, _: max(0.0, age_s - 34))
+    assert min(rates_in_a_crowd(1_200)) < 1 / 5_000

@@ -11,7 +11,7 @@ already. The same reports make the same forecast.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp, log1p
 
 import msgspec
@@ -28,7 +28,7 @@ from greenroom.admission.forecast.intervals import Intervals
 from greenroom.admission.forecast.lottery import OLDEST_MS as DRIFT_OLDEST_MS
 from greenroom.admission.forecast.lottery import LotteryForecast, drift_of_draws, drifted, hazards
 from greenroom.admission.forecast.newcomers import FULL_S, RATE_S, with_newcomers
-from greenroom.admission.forecast.patience import STRAY_S, UNSEEN_S, Patience
+from greenroom.admission.forecast.patience import UNSEEN_S, Patience
 from greenroom.admission.forecast.reuse import Reuse
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.forecast.track import AFTER_MS as DRIFT_AFTER_MS
@@ -63,6 +63,7 @@ SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
 """Reports may say more."""
 PATIENT_S = 900.0
+CALLED_S = 2.0
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
@@ -105,7 +106,6 @@ class Forecaster:
         self._ended: dict[str, dict[int, int]] = {}
         self._recent: dict[int, int] = {}  # admissions of the last minute by second
         self._admitted = 0
-        self._waiting = 0
         self._random = False
         self._newest: dict[
             int, int
@@ -134,6 +134,7 @@ class Forecaster:
             self._random = random
             self._forget()
         self._endings.configure(room.session_ms)
+        self._longest_s = float(room.check_in_max_s)
 
     # -- what reports say --------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Forecaster:
             if unbroken:
                 self._endings.end(up.data_center, age, max(0, count - known.get(age, 0)))
             known[age] = count
-        self._patience.pass_time(self._waiting, now_ms)
+        self._patience.pass_time(now_ms)
         self._patience.count(max(0, up.joined - joined), up.lost - lost, max(0, up.strays - strays))
         self._heard[up.data_center] = up
         if before is not None and up.front_s != before.front_s:
@@ -180,12 +181,10 @@ class Forecaster:
     def think(self, facts: ForecastInput, now_ms: int) -> None:
         """None when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
-        self._waiting = sum(
-            [count for second, count in facts.seconds.items() if second < now_ms // 1000 - STRAY_S]
-        )
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)
-        self._patience.pass_time(self._waiting, now_ms)
+        self._patience.pass_time(now_ms)
+        self._patience.judge(self._tries(facts.seconds), now_ms)
         blind, self._thought_ms = now_ms - self._thought_ms > BLIND_MS, now_ms
         if not facts.waiting or blind:
             self._forget()
@@ -207,6 +206,18 @@ class Forecaster:
                 )
         make = self._draw if self._random else self._line_up
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
+
+    def _tries(self, seconds: Mapping[int, int]) -> Iterator[tuple[int, int, float]]:
+        """How often those who wait try, as `ledger.refresh` says and the newest wait table."""
+        table, before, every_s = self.wait_table, 0, self._longest_s
+        for second, count in sorted(seconds.items()):
+            if table is not None and not self._random:
+                wait_s = between(table.people, table.seconds, before + count / 2)
+                every_s = self._longest_s
+                if wait_s is not None:
+                    every_s = min(every_s, max(CALLED_S, wait_s / 3))
+            yield second, count, every_s
+            before += count
 
     def _compare(self, facts: ForecastInput, now_ms: int) -> None:
         """Not while a data center fell silent or came back: its admissions then come in one report,

@@ -3,19 +3,35 @@ that is never seen again.
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 FADE_MS = 600_000
 SEEN_S = 15_000.0
-"""The rate is zero until this many seconds of waiting were observed."""
+"""Seconds of waiting that are worth as much as what strays say."""
 UNSEEN_S = 14.0
 """Half of the 20 s until the next try, the grace, and a report."""
-STRAY_S = 20
-"""Who gives up sooner never tries again and is a stray; these first seconds of waiting do not count
-here.
-"""
+FIRST_S, SOON_S = 22.0, 10.0
+"""From arrival to the second try. Who does not come back after one within SOON_S is a stray."""
+REPORTED_S = 4.0
+"""The grace, and a report."""
+SPREAD = 0.4
+"""Part of an interval between two tries over which those of a crowd are spread."""
 MOST_PER_S = 1 / 60
+STRAYS_SAY_PER_S = 1 / 1_800
+"""Requests without cookies are strays too, so a large share of them says no more than this."""
 REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
+
+
+def judged_s(age_s: float, every_s: float) -> float:
+    """How much of the waiting of somebody who arrived this long ago has been judged: if it had ended,
+    that would be known. Waiting is judged one interval between two tries at a time, so that of a
+    crowd in steps, and that of its strays not at all.
+    """
+    first_s = max(SOON_S, min(FIRST_S, 2 + every_s))
+    steps = (age_s - first_s - REPORTED_S) / every_s - 1 + SPREAD / 2
+    whole = int(max(0.0, steps))
+    return every_s * (whole + min(1.0, max(0.0, steps - whole) / SPREAD))
 
 
 class Patience:
@@ -23,30 +39,37 @@ class Patience:
         "_at_ms",
         "_joined",
         "_joins",
+        "_judged_ms",
         "_lost",
         "_marks",
         "_strays",
         "_waited_s",
-        "_waiting",
     )
 
     def __init__(self, now_ms: int) -> None:
-        self._at_ms = now_ms
+        self._at_ms = self._judged_ms = now_ms
         self._waited_s = self._lost = self._strays = self._joins = 0.0
         self._joined = 0
-        self._waiting: deque[tuple[int, float]] = (
-            deque()
-        )  # (when, seconds waited until then), not yet in `_waited_s`
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
-    def pass_time(self, waiting: int, now_ms: int) -> None:
+    def judge(self, waiting: Iterable[tuple[int, int, float]], now_ms: int) -> None:
+        """`waiting`: (arrival second, who wait, seconds between two of their tries)."""
+        now_s, before_s = now_ms / 1000, self._judged_ms / 1000
+        self._judged_ms = max(now_ms, self._judged_ms)
+        if now_s > before_s:
+            self._waited_s += sum(
+                [
+                    count
+                    * (judged_s(now_s - second, every_s) - judged_s(before_s - second, every_s))
+                    for second, count, every_s in waiting
+                ]
+            )
+
+    def pass_time(self, now_ms: int) -> None:
         passed_ms = max(0, now_ms - self._at_ms)
         self._at_ms = max(now_ms, self._at_ms)
         fade = 0.5 ** (passed_ms / FADE_MS)
         self._waited_s *= fade
-        self._waiting.append((now_ms, waiting * passed_ms / 1000))
-        while self._waiting and now_ms - self._waiting[0][0] >= UNSEEN_S * 1000:
-            self._waited_s += self._waiting.popleft()[1]
         self._lost, self._strays, self._joins = (
             self._lost * fade,
             self._strays * fade,
@@ -65,10 +88,14 @@ class Patience:
 
     @property
     def giving_up_per_s(self) -> float:
-        """Without strays and those who come back. Losses show UNSEEN_S late, so they are compared
-        with the waiting until then.
+        """Without strays and those who come back. Before enough waiting has been judged, as fast as
+        strays went in their first seconds.
         """
-        return min(MOST_PER_S, max(0.0, self._lost) / (self._waited_s + SEEN_S))
+        strays_per_s = min(STRAYS_SAY_PER_S, self.stray_share / FIRST_S)
+        return min(
+            MOST_PER_S,
+            (max(0.0, self._lost) + SEEN_S * strays_per_s) / (self._waited_s + SEEN_S),
+        )
 
     @property
     def stray_share(self) -> float:

@@ -18,6 +18,7 @@ from greenroom.decision.verdict import Hold, Verdict
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallFile, CallStore
 from greenroom.model.answer import Answer
+from greenroom.model.record import replace
 from greenroom.outbound import Guard, OutboundPolicy
 from greenroom.outbound.mail import MailServer
 
@@ -76,6 +77,19 @@ class CallSite:
         """The state that the page shows."""
         headers = (*JSON, (b"greenroom-call", json.dumps(left).encode()))
         return state_of(await self.visit(browser, "POST", "greenroom=call", headers))
+
+    async def asks_if_in_line(self, browser: Browser, to: str) -> None:
+        left = json.dumps({"channel": "email", "to": to}).encode()
+        reply = await self.visit(
+            browser, "POST", "greenroom=call", (*JSON, (b"greenroom-call", left))
+        )
+        if not isinstance(reply, Answer) or reply.status != 200 or b'"check"' not in reply.body:
+            return
+        for room_id, ticket_id in await self.store.ids():
+            found = await self.calls.get(room_id, ticket_id)
+            if found is not None and found[0].to == to:
+                confirmed = replace(found[0], confirmed=True)
+                await self.calls.put(room_id, ticket_id, confirmed, found[1])
 
     async def passes(self, ms: int, until: Callable[[], bool] = lambda: False) -> None:
         """Time passes: those in line come back when asked, and the sender looks."""

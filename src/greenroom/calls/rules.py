@@ -1,5 +1,6 @@
 """When a visitor who wants to be called is sent which message, and when the row ends."""
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 from greenroom.model.call import CONFIRM, NOW, SOON, VisitorCall
@@ -25,7 +26,29 @@ class CallStep(NamedTuple):
     again_ms: int = LOOK_MS
 
 
-def step(call: VisitorCall, outcome: Outcome, opened: bool, now_ms: int) -> CallStep:
+class Absent:
+    """Keys of visitors who wait for a message, and are not in line: estimates of the ledger do not
+    count them, but they come back before those behind them.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[int] = []
+
+    def note(self, key: int, absent: bool) -> None:
+        at = bisect_left(self._keys, key)
+        known = at < len(self._keys) and self._keys[at] == key
+        if absent and not known:
+            self._keys.insert(at, key)
+        elif known and not absent:
+            del self._keys[at]
+
+    def ahead(self, key: int) -> int:
+        return bisect_left(self._keys, key)
+
+
+def step(
+    call: VisitorCall, outcome: Outcome, opened: bool, now_ms: int, absent_ahead: int = 0
+) -> CallStep:
     """`outcome`: of `reclaim`. `opened`: the room admits visitors."""
     if outcome.storage_failed:
         return CallStep()
@@ -44,7 +67,8 @@ def step(call: VisitorCall, outcome: Outcome, opened: bool, now_ms: int) -> Call
         return CallStep(NOW, ends=True)
     if estimate is None:
         return CallStep()
-    left_ms = int(estimate.p25_s * 1000) - call.travel_ms
+    longer = 1 + absent_ahead / (outcome.ahead + 1)
+    left_ms = int(estimate.p25_s * 1000 * longer) - call.travel_ms
     if left_ms <= 0 and call.sent != SOON:
         return CallStep(SOON)
     wait_ms = left_ms if left_ms > 0 else int(estimate.p25_s * 1000)

@@ -4,6 +4,7 @@ ended. A row says what is sent before it is sent: after a crash a message is mis
 
 import asyncio
 import ssl
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
@@ -12,7 +13,7 @@ import structlog
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
-from greenroom.calls.rules import LOOK_MS, step
+from greenroom.calls.rules import LOOK_MS, Absent, step
 from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
@@ -71,6 +72,8 @@ class CallSender:
         self._lease = lease
         self._again: dict[tuple[str, bytes], int] = {}
         self._unusable: dict[tuple[str, bytes], int] = {}
+        self._absent: defaultdict[str, Absent] = defaultdict(Absent)
+        self._keys: dict[tuple[str, bytes], int] = {}
         self._busy: dict[tuple[str, bytes], asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._mailing = asyncio.Lock()
@@ -100,6 +103,8 @@ class CallSender:
         for times in (self._again, self._unusable):
             for row in times.keys() - known:
                 del times[row]
+        for row in self._keys.keys() - known:
+            self._absent[row[0]].note(self._keys.pop(row), False)
         for row in rows:
             if row not in self._busy and self._again.get(row, 0) <= now_ms:
                 await self._look_at(*row)
@@ -121,7 +126,10 @@ class CallSender:
         if outcome is None:
             return
         opened = room.calls and not room.effective.ledger_room.queue_all
-        todo = step(call, outcome, opened, now_ms)
+        absent = self._absent[room_id]
+        self._keys[room_id, ticket_id] = call.key
+        absent.note(call.key, call.confirmed and not outcome.position)
+        todo = step(call, outcome, opened, now_ms, absent.ahead(call.key))
         self._again[room_id, ticket_id] = now_ms + todo.again_ms
         if todo.message and await self._calls.put(
             room_id, ticket_id, replace(call, sent=todo.message), sealed

@@ -2,8 +2,10 @@
 overwrites what it deletes. The file exists from the first row on.
 """
 
+import asyncio
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -51,11 +53,12 @@ CREATE TABLE IF NOT EXISTS taken (
 
 
 class CallFile:
-    """For one process. Calls of `sqlite3` block for milliseconds; visitors who ask are few."""
+    """For one process. Works in threads: each change waits for the disk."""
 
     def __init__(self, data: Path, clock: Clock) -> None:
         self._path = data / CALLS_FILE
         self._now_ms = clock.now_ms
+        self._lock = threading.Lock()
         self._opened: sqlite3.Connection | None = None
 
     async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
@@ -66,7 +69,7 @@ class CallFile:
         return await self._write(change, sealed, room, ticket_id, was) == 1
 
     async def get(self, room: str, ticket_id: bytes) -> bytes | None:
-        found = self._read(
+        found = await self._read(
             "SELECT sealed FROM calls WHERE room = ? AND ticket = ?", room, ticket_id
         )
         return found[0][0] if found else None
@@ -81,49 +84,63 @@ class CallFile:
             await self._write(change, new, room, old)
 
     async def ids(self) -> list[tuple[str, bytes]]:
-        rows = self._read("SELECT room, ticket FROM calls")
+        rows = await self._read("SELECT room, ticket FROM calls")
         return [(room, ticket_id) for room, ticket_id in rows]
 
     async def take(self, name: str, limit: int, lasts_ms: int) -> bool:
         now_ms = self._now_ms()
-        await self._write("DELETE FROM taken WHERE until_ms <= ?", now_ms)
-        await self._write(
-            "INSERT INTO taken VALUES (?, 1, ?)"
-            " ON CONFLICT (name) DO UPDATE SET count = min(count + 1, ?)",
-            name, now_ms + lasts_ms, _BLOCKED,
-        )  # fmt: skip
-        return bool(self._read("SELECT count FROM taken WHERE name = ?", name)[0][0] <= limit)
+
+        def counted(file: sqlite3.Connection) -> int:
+            with file:
+                file.execute("BEGIN IMMEDIATE")
+                file.execute("DELETE FROM taken WHERE until_ms <= ?", (now_ms,))
+                file.execute(
+                    "INSERT INTO taken VALUES (?, 1, ?)"
+                    " ON CONFLICT (name) DO UPDATE SET count = min(count + 1, ?)",
+                    (name, now_ms + lasts_ms, _BLOCKED),
+                )
+                found = file.execute("SELECT count FROM taken WHERE name = ?", (name,))
+                return int(found.fetchone()[0])
+
+        return await self._disk(counted) <= limit
 
     async def block(self, name: str, lasts_ms: int) -> None:
         until_ms = self._now_ms() + lasts_ms
         await self._write("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", name, _BLOCKED, until_ms)
 
     async def close(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    async def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if self._opened is None and not self._path.exists():
             return []
-        return self._disk(lambda file: file.execute(query, values).fetchall())
+        return await self._disk(lambda file: file.execute(query, values).fetchall())
 
     async def _write(self, change: str, *values: object) -> int:
-        return self._disk(lambda file: file.execute(change, values).rowcount)
+        return await self._disk(lambda file: file.execute(change, values).rowcount)
 
-    def _disk(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _disk(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def alone() -> T:
+            with self._lock:
+                if self._opened is None:
+                    self._opened = self._open()
+                return work(self._opened)
+
         try:
-            if self._opened is None:
-                self._opened = self._open()
-            return work(self._opened)
+            return await asyncio.to_thread(alone)
         except (sqlite3.Error, OSError) as error:
             raise StorageFailed(f"cannot use {self._path}: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        file = sqlite3.connect(self._path, timeout=1.0, isolation_level=None)
+        file = sqlite3.connect(
+            self._path, timeout=1.0, isolation_level=None, check_same_thread=False
+        )
         try:
             # zeroes take the place of what is deleted, in the file and in its rollback journal
             file.execute("PRAGMA secure_delete = ON")

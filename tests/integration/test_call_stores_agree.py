@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from admission_world import HandClock
+from called_visitors import CallTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis_world import RedisServer
@@ -41,32 +42,6 @@ STEPS = st.lists(
 )
 
 
-class Model:
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, bytes], bytes] = {}
-        self.counts: dict[str, int] = {}
-
-    def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
-        if self.rows.get((room, ticket_id)) != was:
-            return False
-        self.rows[room, ticket_id] = sealed
-        return True
-
-    def drop(self, room: str, ticket_id: bytes) -> None:
-        self.rows.pop((room, ticket_id), None)
-
-    def move(self, room: str, old: bytes, new: bytes) -> None:
-        if (room, old) in self.rows:
-            self.rows[room, new] = self.rows.pop((room, old))
-
-    def take(self, name: str, limit: int) -> bool:
-        self.counts[name] = self.counts.get(name, 0) + 1
-        return self.counts[name] <= limit
-
-    def block(self, name: str) -> None:
-        self.counts[name] = 1 << 30
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     started = RedisServer(tmp_path_factory.mktemp("redis"))
@@ -75,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=STEPS)
 def test_file_and_redis_do_what_a_dictionary_does(
@@ -85,11 +60,11 @@ def test_file_and_redis_do_what_a_dictionary_does(
         client = Link(server.url).client(TIMEOUT_S)
         await client.flushall()
         (tmp_path / CALLS_FILE).unlink(missing_ok=True)
-        model, file = Model(), CallFile(tmp_path, HandClock())
+        model, file = CallTable(), CallFile(tmp_path, HandClock())
         redis = RedisCalls(client, "me")
         for name, *arguments in steps:
-            wanted = getattr(model, str(name))(*arguments)
             more = (60_000,) if name in ("take", "block") else ()
+            wanted = await getattr(model, str(name))(*arguments, *more)
             for store in (file, redis):
                 found = await getattr(store, str(name))(*arguments, *more)
                 assert found == wanted, (store, name, arguments)

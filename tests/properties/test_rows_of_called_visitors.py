@@ -4,9 +4,11 @@ whatever order; a place that moves has one row; and nobody is told that the turn
 
 import asyncio
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from called_visitors import CallSite
+import pytest
+from called_visitors import CallSite, CallTable
 from decision_sites import sites_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ STEPS = st.lists(
         st.integers(0, 5),
     ),
     min_size=3,
-    max_size=25,
+    max_size=15,
 )
 
 
@@ -70,12 +72,20 @@ async def play(site: CallSite, steps: list[tuple[str, int]]) -> None:
     assert site.site.errors == []
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.fixture(autouse=True, scope="module")
+def no_retries() -> Iterator[None]:
+    """Nobody listens on the port of the mail server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("greenroom.calls.sender.RETRIES_S", ())
+        yield
+
+
+@settings(max_examples=20, deadline=None)
 @given(STEPS)
 def test_a_row_exists_only_while_its_place_does(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         site = sites_in(Path(folder))(
             host="shop.example", total_active_users=100, call_after_minutes=1
         )
-        called = CallSite(Path(folder), site, 1)
+        called = CallSite(Path(folder), site, 1, CallTable())
         asyncio.run(play(called, steps))

@@ -25,6 +25,40 @@ from greenroom.outbound.mail import MailServer
 JSON = ((b"accept", b"application/json"), (b"sec-fetch-site", b"same-origin"))
 
 
+class CallTable:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, bytes], bytes] = {}
+        self.counts: dict[str, int] = {}
+
+    async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
+        if self.rows.get((room, ticket_id)) != was:
+            return False
+        self.rows[room, ticket_id] = sealed
+        return True
+
+    async def get(self, room: str, ticket_id: bytes) -> bytes | None:
+        return self.rows.get((room, ticket_id))
+
+    async def drop(self, room: str, ticket_id: bytes) -> None:
+        self.rows.pop((room, ticket_id), None)
+
+    async def move(self, room: str, old: bytes, new: bytes) -> None:
+        if (room, old) in self.rows:
+            self.rows[room, new] = self.rows.pop((room, old))
+
+    async def ids(self) -> list[tuple[str, bytes]]:
+        return list(self.rows)
+
+    async def take(self, name: str, limit: int, lasts_ms: int) -> bool:
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return self.counts[name] <= limit
+
+    async def block(self, name: str, lasts_ms: int) -> None:
+        self.counts[name] = 1 << 30
+
+
 class CallSite:
     """`others` are in line behind each other, and come back when asked to."""
 

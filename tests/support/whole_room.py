@@ -79,7 +79,7 @@ class Story:
         """Everybody, until cancelled; who is too early is told the place and tries nothing."""
         while True:
             await asyncio.gather(*[asyncio.to_thread(self.asks, *one) for one in self.waiting])
-            await asyncio.sleep(self.pause_s)
+            await asyncio.sleep(self.pause_s)  # as a page asks again
 
     async def watch(self) -> None:
         """Until cancelled."""

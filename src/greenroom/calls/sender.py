@@ -82,6 +82,7 @@ class CallSender:
         failing = False
         try:
             while True:
+                await asyncio.sleep(rest_s())
                 try:
                     if self._lease is None or await self._lease.acquire():
                         await self.look()
@@ -90,7 +91,6 @@ class CallSender:
                     if not failing:
                         log.warning("calls_waiting", reason=str(error))
                     failing = True
-                await asyncio.sleep(rest_s())
         finally:
             for task in self._busy.values():
                 task.cancel()

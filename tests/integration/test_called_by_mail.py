@@ -236,15 +236,24 @@ def test_only_somebody_in_line_and_only_the_own_page_can_ask(play, mails: MailRe
 
 def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> None:
     async def story(site: CallSite) -> None:
-        waiting = site.joins(count=5)
+        waiting = site.joins(count=40)
         await confirmed(site, mails, waiting)
         await site.passes(3_600_000, lambda: len(mails.messages) > 1)
+        assert "soon" in mails.messages[1][1]["subject"]
         phone = Browser(site.site)
         await site.visit(phone, "POST", link_in(mails.messages[1][1]))
         await asyncio.sleep(0.05)  # what the desk does after the answer
-        assert await site.rows() == (1 if "soon" in mails.messages[1][1]["subject"] else 0)
+        assert await site.rows() == 1
+        await site.passes(3_600_000, lambda: len(mails.messages) > 2)
+        assert mails.messages[2][1]["subject"] == "shop.example: It is your turn"
+        tablet = Browser(site.site)
+        assert b"<button>Continue here" in body(
+            await site.visit(tablet, "GET", link_in(mails.messages[2][1]))
+        )
+        await site.visit(tablet, "POST", link_in(mails.messages[2][1]))
+        assert b"another device" in body(await site.visit(phone))
 
-    play(story)
+    play(story, new_users_per_minute=2)
 
 
 @pytest.mark.parametrize("shape", ["serve", "edge"])

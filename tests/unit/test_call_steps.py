@@ -1,0 +1,65 @@
+"""Which message a visitor who wants to be called is sent, and when the row ends."""
+
+import pytest
+
+from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, step
+from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
+from greenroom.model.record import replace
+from greenroom.model.visit import Estimate, Outcome, Standing
+
+T = 1_750_000_000_000
+ASKED = VisitorCall(EMAIL, "a@b.example", 7, T, "en-US", "https://shop.example/", 600_000)
+CALLS = replace(ASKED, confirmed=True)
+
+
+def waits(p25_min: float, ahead: int = 50) -> Outcome:
+    estimate = Estimate(p25_min * 60, p25_min * 70, p25_min * 80)
+    return Outcome(Standing.WAITING, ahead=ahead, estimate=estimate)
+
+
+@pytest.mark.parametrize("call", [ASKED, CALLS, replace(CALLS, sent=SOON)])
+def test_who_has_no_place_is_sent_nothing(call: VisitorCall) -> None:
+    assert step(call, Outcome(Standing.GONE), True, T) == CallStep(ends=True)
+
+
+def test_an_address_is_confirmed_first_within_half_an_hour() -> None:
+    assert step(ASKED, waits(1), True, T).message == CONFIRM
+    told = replace(ASKED, sent=CONFIRM)
+    assert step(told, waits(1), True, T) == CallStep()
+    assert step(told, waits(1), True, T + CONFIRM_MS + 1) == CallStep(ends=True)
+    assert step(ASKED, Outcome(Standing.ACTIVE), True, T) == CallStep(ends=True)
+
+
+def test_soon_comes_at_the_lower_quartile_minus_the_travel_time_and_once() -> None:
+    assert step(CALLS, waits(10.1), True, T).message == ""
+    assert step(CALLS, waits(10), True, T).message == SOON
+    assert step(replace(CALLS, sent=SOON), waits(9), True, T).message == ""
+    assert step(CALLS, waits(10), True, T, absent_ahead=51).message == "", "twice as many ahead"
+
+
+def test_now_comes_at_the_head_of_the_line_or_on_admission_and_ends_the_row() -> None:
+    for outcome in (waits(5, ahead=0), waits(0.2), Outcome(Standing.ACTIVE)):
+        assert step(CALLS, outcome, True, T)[:2] == (NOW, True)
+    assert step(replace(CALLS, sent=NOW), waits(5), True, T) == CallStep(ends=True)
+
+
+def test_nothing_is_sent_while_nobody_is_admitted_or_nothing_is_known() -> None:
+    assert step(CALLS, waits(5, ahead=0), False, T) == CallStep()
+    unknown = Outcome(Standing.WAITING, ahead=3)
+    assert step(CALLS, unknown, True, T) == CallStep()
+    assert step(CALLS, replace(unknown, storage_failed=True), True, T) == CallStep()
+
+
+def test_a_row_far_from_its_turn_is_looked_at_once_a_minute() -> None:
+    assert step(CALLS, waits(60), True, T).again_ms == LOOK_MAX_MS
+    assert step(CALLS, waits(10.5), True, T).again_ms == 7_500
+
+
+def test_absent_visitors_ahead_are_counted_once() -> None:
+    absent = Absent()
+    for key in (5, 3, 9, 3):
+        absent.note(key, True)
+    assert [absent.ahead(key) for key in (3, 4, 6, 10)] == [0, 1, 2, 3]
+    absent.note(3, False)
+    absent.note(4, False)
+    assert absent.ahead(10) == 2

@@ -209,13 +209,16 @@ class Forecaster:
 
     def _tries(self, seconds: Mapping[int, int]) -> Iterator[tuple[int, int, float]]:
         """How often those who wait try, as `ledger.refresh` says and the newest wait table."""
-        table, before, every_s = self.wait_table, 0, self._longest_s
+        longest_s, before = self._longest_s, 0
+        table = None if self._random else self.wait_table
         for second, count in sorted(seconds.items()):
-            if table is not None and not self._random:
+            every_s = longest_s
+            if table is not None:
                 wait_s = between(table.people, table.seconds, before + count / 2)
-                every_s = self._longest_s
-                if wait_s is not None:
-                    every_s = min(every_s, max(CALLED_S, wait_s / 3))
+                if wait_s is None or wait_s >= 3 * longest_s:
+                    table = None  # as for all who came later
+                else:
+                    every_s = max(CALLED_S, wait_s / 3)
             yield second, count, every_s
             before += count
 

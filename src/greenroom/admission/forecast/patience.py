@@ -16,6 +16,8 @@ REPORTED_S = 4.0
 """The grace, and a report."""
 SPREAD = 0.4
 """Part of an interval between two tries over which those of a crowd are spread."""
+IN_STEP = 12
+"""After so many tries those of a crowd come at any moment."""
 MOST_PER_S = 1 / 60
 STRAYS_SAY_PER_S = 1 / 1_800
 """Requests without cookies are strays too, so a large share of them says no more than this."""
@@ -56,14 +58,15 @@ class Patience:
         """`waiting`: (arrival second, who wait, seconds between two of their tries)."""
         now_s, before_s = now_ms / 1000, self._judged_ms / 1000
         self._judged_ms = max(now_ms, self._judged_ms)
-        if now_s > before_s:
-            self._waited_s += sum(
-                [
-                    count
-                    * (judged_s(now_s - second, every_s) - judged_s(before_s - second, every_s))
-                    for second, count, every_s in waiting
-                ]
-            )
+        passed_s = now_s - before_s
+        if passed_s > 0:
+            for second, count, every_s in waiting:
+                age_s = now_s - second
+                if age_s < IN_STEP * every_s:
+                    judged = judged_s(age_s, every_s) - judged_s(age_s - passed_s, every_s)
+                else:
+                    judged = passed_s
+                self._waited_s += count * judged
 
     def pass_time(self, now_ms: int) -> None:
         passed_ms = max(0, now_ms - self._at_ms)

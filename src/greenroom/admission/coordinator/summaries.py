@@ -135,8 +135,14 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
     if not seconds:
         return {}
     marks = _marks(seconds, total)
-    names = sorted(lines)
     everybody = _before(marks, seconds, total)
+    # Neighbours where nobody waits are told the same: of most rooms, most data centers.
+    like: dict[str, str] = {}
+    empty = ""
+    for name in sorted(lines):
+        empty = "" if lines[name] else empty or name
+        like[name] = empty or name
+    names = [name for name, first in like.items() if name == first]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
     rows = [
         (found[name], _before(marks, sorted(lines[name]), lines[name]), lines[name])
@@ -152,7 +158,8 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
             else:
                 points.append(point)
             same_second += line.get(mark, 0)
-    return {name: tuple(points) for name, points in found.items()}
+    told = {name: tuple(points) for name, points in found.items()}
+    return {name: told[first] for name, first in like.items()}
 
 
 def _before(marks: Iterable[int], seconds: Sequence[int], line: Waiters) -> list[int]:

@@ -148,7 +148,9 @@ class SessionTransfers:
     def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
         """The message to this data center; None while no visitor has ever moved."""
         pending = self._by_data_center.get(center.name)
-        turns = self._turns.answer(center.name, self._others(center.name), now_ms)
+        turns = None
+        if self._turns.heard:  # looking for the others costs more than the rest of a sync
+            turns = self._turns.answer(center.name, self._others(center.name), now_ms)
         if not (pending or center.moved_in or center.moved_out or turns):
             return None
         pending = pending or PendingTransfers()

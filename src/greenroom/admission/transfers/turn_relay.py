@@ -28,10 +28,13 @@ class TurnRelay:
         """The ledger lost its state."""
         self._heard.pop(name, None)
 
-    def answer(self, name: str, others: Collection[str], now_ms: int) -> TurnsDown | None:
-        """The message to this data center; None while no data center has said anything."""
-        if not self._heard:
-            return None
+    @property
+    def heard(self) -> bool:
+        """Whether any data center has said anything."""
+        return bool(self._heard)
+
+    def answer(self, name: str, others: Collection[str], now_ms: int) -> TurnsDown:
+        """The message to this data center."""
         rows: list[FailureRow] = []
         sought: list[tuple[bytes, str, int]] = []
         failing = False

@@ -41,7 +41,9 @@ class AgentProcesses:
         assert self._parent.stdout
         self._parent.stdin.write(json.dumps([name, region, join, address]) + "\n")
         self._parent.stdin.flush()
-        said, pid = self._parent.stdout.readline().split()
+        line = self._parent.stdout.readline()
+        assert line, f"the parent of the agents has ended with {self._parent.wait()}"
+        said, pid = line.split()
         assert said == name
         self.pids[name] = int(pid)
 

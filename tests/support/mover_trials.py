@@ -155,7 +155,7 @@ class Movers(Astray):
             self.found.append(problem)
 
 
-def tickets_that_are_over(seeds: range = range(8), steps: int = 2_500) -> list[str]:
+def tickets_that_are_over(seeds: range = range(12), steps: int = 2_500) -> list[str]:
     """A ticket that is over brings no page, permit or place before its session has come, and no
     session when an operator has ended all; and no limit is passed, whatever is lost meanwhile.
     """

@@ -28,7 +28,7 @@ from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.pace import Pace
 from greenroom.admission.lease import Lease, PermitSource
 from greenroom.admission.ledger import exchange
-from greenroom.admission.ledger.failures import FAILING, Failures, row_of
+from greenroom.admission.ledger.failures import FAILING, USED, Failures, parts_of, row_of
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_turns import MovingTurns
 from greenroom.admission.ledger_time import LedgerTime
@@ -125,7 +125,7 @@ def keeps_a_turn_twice(patch: pytest.MonkeyPatch) -> None:
         return taken
 
     around(patch, Failures, "take", again)
-    patch.setattr(Failures, "is_used", lambda *_: True)
+    patch.setattr(Failures, "is_taken", lambda *_: True)
 
 
 MOVED = FAILED | {"behaviour": Behaviour(visit_s=20, moving=0.3)}
@@ -142,6 +142,14 @@ def tells_no_other_data_center_that_a_turn_was_used(patch: pytest.MonkeyPatch) -
         return original(self, ticket_id, to, now_ms) if to != EVERYWHERE else []
 
     around(patch, MovingTurns, "leave", quiet)
+
+
+@broken_in(**MOVED | {"faults": (*MOVED["faults"], Fault("partition", 100, 200, (1,)))})
+def takes_a_permit_for_a_turn(patch: pytest.MonkeyPatch) -> None:
+    def used(_: Any, self: Failures, ticket_id: bytes, now_ms: int) -> bool:
+        return parts_of(self.known(ticket_id, now_ms))[2] == USED
+
+    around(patch, Failures, "is_taken", used)
 
 
 @found_by(given_up, BROKEN)

@@ -115,16 +115,18 @@ class Failures:
         since_s, offset_s, state = parts_of(self.rows.get(ticket_id, 0))
         return state == KEPT and now_ms // 1000 < since_s + offset_s
 
-    def is_used(self, ticket_id: bytes, now_ms: int) -> bool:
-        row = self.rows.get(ticket_id, 0)
-        return row & _STATES == USED and now_ms < (row >> SINCE_BITS) * 1000 + WINDOW_MS
+    def is_taken(self, ticket_id: bytes, now_ms: int) -> bool:
+        """Whether its visitor has re-entered."""
+        since_s, offset_s, state = parts_of(self.rows.get(ticket_id, 0))
+        return state == USED and offset_s > 0 and now_ms < since_s * 1000 + WINDOW_MS
 
     def take(self, ticket_id: bytes, now_ms: int) -> bool:
         """Whether the turn was kept; now it is used."""
         if not self.is_kept(ticket_id, now_ms):
             return False
         since_s = self.rows[ticket_id] >> SINCE_BITS
-        self.rows[ticket_id] = row_of(since_s, now_ms // 1000 - since_s, USED)
+        # never 0: that is a turn which nobody had (`MovingTurns.replaced`)
+        self.rows[ticket_id] = row_of(since_s, max(1, now_ms // 1000 - since_s), USED)
         return True
 
     def may_keep(self, now_ms: int) -> bool:
@@ -220,7 +222,7 @@ def over(ledger: Failable, ticket_id: bytes, now_ms: int) -> Outcome:
     """GONE; with `kept_ms` where `reenter` has something to give."""
     failures, renewed_ms = ledger.failures, ledger.sessions.renewed(ticket_id)
     if renewed_ms is None:
-        waits = ticket_id in ledger.line.slots and failures.is_used(ticket_id, now_ms)
+        waits = ticket_id in ledger.line.slots and failures.is_taken(ticket_id, now_ms)
         return GONE_KEPT if waits or failures.is_kept(ticket_id, now_ms) else GONE
     ends_ms = renewed_ms + ledger.life_ms
     kept = failures.keeps(ticket_id, ends_ms)
@@ -242,6 +244,6 @@ def reenter(ledger: Failable, ticket_id: bytes, key: int, now_ms: int, random_bi
         sessions.revive(ticket_id)
         ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
         ledger.moving_turns.leave(ticket_id, EVERYWHERE, now_ms)
-    elif ticket_id not in ledger.line.slots or not failures.is_used(ticket_id, now_ms):
+    elif ticket_id not in ledger.line.slots or not failures.is_taken(ticket_id, now_ms):
         return GONE
     return ledger.poll(ticket_id, key, now_ms, random_bits)

@@ -559,7 +559,7 @@ class Ledger(HeldVisitors):
         self.sessions.begin(ticket_id, now_ms)
         self.log.append(pack(ADMIT, ticket_id, now_ms))
         self._last = (ticket_id, source, place, paced)
-        kept_ms = int(bool(self.failures.rows) and self.failures.is_used(ticket_id, now_ms))
+        kept_ms = int(bool(self.failures.rows) and self.failures.is_taken(ticket_id, now_ms))
         if ticket_id in self.moves.claims:
             self.log += self.moving_turns.replaced(ticket_id, now_ms)
         return Outcome(ADMITTED, now_ms + self.life_ms, now_ms, kept_ms=kept_ms)

@@ -68,8 +68,10 @@ class MovingTurns:
             return []
         self.leaving[ticket_id, to] = now_ms, row
         self._spoken = True
-        self._revive(ticket_id)  # its visitor may re-enter elsewhere, and come back waiting
-        if parts_of(row)[2] != KEPT or to == EVERYWHERE:
+        _, offset_s, state = parts_of(row)
+        if state != USED or offset_s:
+            self._revive(ticket_id)  # its visitor may re-enter elsewhere, and come back waiting
+        if state != KEPT or to == EVERYWHERE:
             return []
         del self._failures.rows[ticket_id]
         self.left[ticket_id] = now_ms + TURN_KEPT_MS
@@ -77,7 +79,8 @@ class MovingTurns:
 
     def replaced(self, ticket_id: bytes, now_ms: int) -> list[bytes]:
         """A permit was spent because the session cannot be reached: what the other data center keeps
-        would be a second turn. Returns records.
+        would be a second turn. Whom the origin never failed has a row then, but no turn. Returns
+        records.
         """
         row = self._failures.absorb(ticket_id, row_of(now_ms // 1000, 0, USED), now_ms)
         return [pack(FAILED, ticket_id, row)]
@@ -129,10 +132,10 @@ class MovingTurns:
             self._seen[ticket_id, source] = serial, now_ms + WINDOW_MS
             since_s = -((age_ms - now_ms) // 1000)  # rounded up: what was called safe is given
             row = row_of(since_s, min(offset_s, OFFSET_MOST_S), state)
-            was_used = self._failures.is_used(ticket_id, now_ms)
+            was_taken = self._failures.is_taken(ticket_id, now_ms)
             if known := self._failures.absorb(ticket_id, row, now_ms):
                 records.append(pack(FAILED, ticket_id, known))
-                if state == USED and not was_used:
+                if not was_taken and self._failures.is_taken(ticket_id, now_ms):
                     self._revive(ticket_id)  # it waits elsewhere, and may come here
         for ticket_id, to, age_ms in down.sought:
             asked_ms = self.seeks.get(ticket_id, (0, 0))[1]

@@ -36,15 +36,15 @@ do
     return what == TURN_KEPT and floor(now / 1000) < since_s + offset_s
   end
 
-  function failures.is_used(id)
-    local since_s, _, what = failures.of(id)
-    return what == TURN_USED and now < since_s * 1000 + failures.WINDOW_MS
+  function failures.is_taken(id)
+    local since_s, offset_s, what = failures.of(id)
+    return what == TURN_USED and offset_s > 0 and now < since_s * 1000 + failures.WINDOW_MS
   end
 
   function failures.take(id)
     if not failures.is_kept(id) then return false end
     local since_s = failures.of(id)
-    failures.write(id, since_s, floor(now / 1000) - since_s, TURN_USED)
+    failures.write(id, since_s, max(1, floor(now / 1000) - since_s), TURN_USED)
     return true
   end
 

@@ -259,7 +259,7 @@ local function admit(id, source, key, attempted_ms, unshown, unpaced)
   end
   spend(source, unpaced or s.overdraws)
   begin_session(id, unshown)
-  local reentered = failures.is_used(id)
+  local reentered = failures.is_taken(id)
   if state.moving and call('HEXISTS', k.claims, id) == 1 then -- what the other data center keeps would be a second turn
     failures.absorb(id, floor(now / 1000), 0, failures.USED)
   end
@@ -345,7 +345,7 @@ function failures.over(id, renewed_ms)
     local ends_ms = renewed_ms + s.life_ms
     kept = failures.keeps(id, ends_ms) and floor(now / 1000) < floor((ends_ms + failures.KEPT_MS) / 1000)
   else
-    kept = failures.is_kept(id) or (failures.is_used(id) and waiter(id))
+    kept = failures.is_kept(id) or (failures.is_taken(id) and waiter(id))
   end
   return answer(GONE, 0, 0, 0, 0, kept and 1 or 0, 0, UNKNOWN), kept
 end
@@ -528,7 +528,7 @@ OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledge
     state.inside_rows = state.inside_rows - call('ZREM', k.inside, id) -- one that is over, kept for its id
     if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
     failures.leave(id, '')
-  elseif not (failures.is_used(id) and waiter(id)) then
+  elseif not (failures.is_taken(id) and waiter(id)) then
     return gone()
   end
   return OPERATIONS[2](id, key, high, low)

@@ -49,7 +49,7 @@ function failures.leave(id, to)
   local since_s, offset_s, what = failures.known(id)
   if not since_s then return end
   call('HSET', k.leaving, id .. to, cmsgpack.pack({now, since_s, offset_s, what}))
-  failures.revive(id)
+  if what ~= failures.USED or offset_s > 0 then failures.revive(id) end
   state.turns_move, dirty = 1, true
   if what == failures.KEPT and to ~= '' then
     failures.drop(id)
@@ -126,9 +126,9 @@ function failures.hear(down)
     local raw = call('HGET', k.rows_seen, id .. source)
     if not raw or serial > cmsgpack.unpack(raw)[1] then
       call('HSET', k.rows_seen, id .. source, cmsgpack.pack({serial, now + failures.WINDOW_MS}))
-      local was_used = failures.is_used(id)
+      local was_taken = failures.is_taken(id)
       failures.absorb(id, ceil((now - age_ms) / 1000), min(offset_s, failures.OFFSET_MOST_S), what)
-      if what == failures.USED and not was_used and failures.is_used(id) then failures.revive(id) end
+      if not was_taken and failures.is_taken(id) then failures.revive(id) end
     end
   end
   if #got > 0 then

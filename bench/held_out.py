@@ -40,10 +40,11 @@ Row = tuple[str, str, str, bool]
 """Figure, target, value, whether it is reached."""
 
 
-def off_by(shares: QuartileShares) -> float:
-    """The quartile that is furthest off, in points."""
+def off_by(traces: list[QuartileShares], middle: Callable[[list[float]], float]) -> float:
+    """How far quartiles are off in the middle of all traces, in points, of the worst quartile."""
     return max(
-        100 * abs(share - right) for share, right in zip(shares, (0.25, 0.5, 0.75), strict=True)
+        middle([100 * abs(shares[quartile] - right) for shares in traces])
+        for quartile, right in enumerate((0.25, 0.5, 0.75))
     )
 
 

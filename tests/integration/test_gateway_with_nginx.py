@@ -141,6 +141,7 @@ GATEWAY = textwrap.dedent("""
         own_cookies = frozenset()
         def verdict(self, arrival, later, late=None): return Forward()
         def obey(self, forward, command): return b""
+        def goes_first(self, forward, arrival): return False
 
     async def main():
         origin = Origin.of(sys.argv[1])

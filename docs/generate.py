@@ -55,12 +55,18 @@ NAMES = {
     types.UnionType: "string",
 }
 NAMES |= dict.fromkeys((CookieAttributes, HttpCheck, TcpCheck), "table")
+USUAL_LENGTHS = (2_048, 4_096)
+"""Characters of a URL and of a path of a file, which the head of the page says once."""
 
 
 def short_list(rows: list[tuple[str, str]], shared: dict[str, str], where: str) -> str:
-    """The names of shared rows in one line, and the others as a list."""
+    """The names of shared rows in one line, and the others as a list, by meaning."""
     known = [f"`{name.split()[0]}`" for name, meaning in rows if shared.get(name) == meaning]
-    own = [entry(name, (), meaning) for name, meaning in rows if shared.get(name) != meaning]
+    names: dict[str, list[str]] = {}
+    for name, meaning in rows:
+        if shared.get(name) != meaning:
+            names.setdefault(meaning, []).append(name)
+    own = [entry("`, `".join(same), (), meaning) for meaning, same in names.items()]
     line = f"[{where}](#{where.lower().replace(' ', '-')}): {', '.join(known)}.\n" if known else ""
     return line + ("\n" if line and own else "") + "".join(own)
 
@@ -117,6 +123,8 @@ def keys(record: type, without: Iterable[str] = (), **choices: tuple[str, ...]) 
         shown = rule if kind in (int, str, tuple) or mixed(rule) else Spec(rule.help)
         if kind is tuple:
             shown = Spec(rule.help, high=rule.high)
+        if kind is str and item.name != "expression" and rule.high in USUAL_LENGTHS:
+            shown = replace(rule, low=None, high=None)
         bounded = allowed(shown)
         if not shown.choices:
             named = "" if kind is str or shown.unit else NAMES.get(kind, "table")
@@ -135,7 +143,8 @@ def configuration() -> str:
             "One TOML file. `greenroom check FILE` reports every problem in it. Keys are at the top"
             " of the file, in the tables\nbelow, or in one `[[rooms]]` table for each room."
             " Relative paths start at the directory of the file.\nLengths of strings are in"
-            " characters, of lists in entries. A key with a unit is an integer, another one without a"
+            " characters, of lists in entries; paths of files have at most 4,096 characters, URLs"
+            " and their paths 2,048. A key with a unit is an integer, another one without a"
             " type a string; without a default it is empty or false.\n\n"
         ),
         "## At the top\n\n" + keys(Server),
@@ -196,7 +205,7 @@ def configuration() -> str:
     parts.append(
         f"\n## `[[health_checks]]`\n\nAt most {CHECKS_MAX:,}. In every number 0 means the"
         " default.\n\n"
-        + keys(HealthCheck, without=["id"])
+        + keys(HealthCheck, without=["id"]).replace("; 0 = the default", "")
         + "\nIn a file there is also:\n\n"
         + keys(HealthCheckExtra)
         + "\n### `http_config`\n\nA table, also as `[health_checks.http_config]`.\n\n"
@@ -286,7 +295,7 @@ def commands() -> str:
     ]
     for name, command in found:
         rows = short_list(options(command), shared, "Common options").replace(
-            "[Common options]", "[Common]"
+            "[Common options](#common-options): ", ""
         )
         parts.append(f"## `{name}`\n\n{(command.help or '').strip()}\n\n{rows}\n")
     return "".join(parts).rstrip() + "\n"
@@ -389,7 +398,10 @@ def rules() -> str:
     for name, spec in FIELDS.items():
         if name not in (*ALIASES, *raw):
             names.setdefault((str(spec.kind), spec.help), []).append(name)
-    fields_ = [entry("`, `".join(same), of[:1], of[1]) for of, same in names.items()]
+    fields_ = [
+        entry("`, `".join(same), () if kind == "String" else (kind,), meaning)
+        for (kind, meaning), same in names.items()
+    ]
     old = ", ".join(f"`{name}`" for name in ALIASES)
     functions = (
         entry(
@@ -408,7 +420,7 @@ def rules() -> str:
         ' and `map["key"][0]` read one value; `array[*]` reads all of them inside `any()` and'
         " `all()`. A missing value makes a comparison false.\n\n## Operators\n\n"
         + OPERATORS
-        + "\n## Fields\n\n"
+        + "\n## Fields\n\nWithout a type: String.\n\n"
         + "".join(fields_)
         + f"- {', '.join(f'`{name}`' for name in raw)}: as without `raw.`, but as sent, before normalization\n"
         + f"\nDeprecated names of `ip.src...`: {old}.\n"

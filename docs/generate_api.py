@@ -157,18 +157,23 @@ def resource(name: str, rows: list[FieldRow], shared: dict[str, str]) -> str:
     """The fields of a form; those that a file has too, and those of many forms, by name only."""
     record, anchor = IN_FILES.get(name, (None, ""))
     in_file = {key: _plain(rule.help) for key, rule in specs(record).items()} if record else {}
-    same, common, own = [], [], []
+    same, same_keys, common, own = [], set(), [], []
     for row in rows:
         bare = row.name.removeprefix(f"{EXTENSION}.")
         # a file may have fewer types of alerts
         if in_file.get(bare) == _plain(row.help) and not row.read_only and bare != "alert_type":
             same.append(f"`{row.name}`")
+            same_keys.add(bare)
         elif shared.get(row.name) == row.line:
             common.append(f"`{row.name}`")
         else:
             own.append(row)
+    listed = f": {', '.join(same)}"
+    if len(same) > MANY:
+        assert in_file.keys() - same_keys <= {row.name for row in rows}, "needs a list"
+        listed = f", extensions in `{EXTENSION}`"
     heads = [
-        f"[As in a file](configuration.md#{anchor}): {', '.join(same)}." if same else "",
+        f"[As in a file](configuration.md#{anchor}){listed}." if same else "",
         f"[Common](#common-fields): {', '.join(common)}." if common else "",
     ]
     parts = [f"{head}\n" for head in heads if head]

@@ -394,9 +394,8 @@ class Room:
         ),
     )
     capacity: str = spec(
-        "where the limit of active visitors comes from: `fixed`, total_active_users; `observe`, the"
-        " same, while greenroom records what the origin could take; `suggest`, it proposes that"
-        " number; `follow`, it applies it, within total_active_users and new_users_per_minute",
+        "whether the limit of active visitors follows the origin: `observe` records how many it could"
+        " take, `suggest` proposes that number, `follow` applies it, within total_active_users",
         "fixed",
         choices=CAPACITY_MODES,
         extension=True,
@@ -432,10 +431,10 @@ class Room:
         form=FormSpec("more", "Fewest active visitors when following"),
     )
     capacity_metrics: str = spec(
-        "what measures the origin where greenroom does not see its answers: `push`, figures are sent"
-        " to the API; a URL such as"
-        ' `https://prometheus.example.com/api/v1/query?query=NAME_bucket{job="shop"}`, Prometheus'
-        " is asked; empty: the health checks of the origin",
+        "what measures the origin where greenroom does not see its answers: `push` (figures sent to"
+        " the API), or a query of Prometheus, such as"
+        ' `https://prometheus.example.com/api/v1/query?query=NAME_bucket{job="shop"}`; empty: the'
+        " health checks of the origin",
         "",
         pattern=r"(push|https?://\S+)?",
         pattern_words="be push, or the URL of a query of Prometheus",
@@ -445,8 +444,8 @@ class Room:
         form=FormSpec("more", "Figures of the origin from elsewhere"),
     )
     priority_paths: tuple[str, ...] = spec(
-        "paths, with all below them, whose requests of admitted visitors get a connection to the"
-        " origin before others while connections are scarce, as those that send something (POST)",
+        "paths, with all below them, that go first while connections to the origin are scarce, as"
+        " what admitted visitors send (POST)",
         (),
         high=PRIORITY_PATHS_MAX,
         extension=True,

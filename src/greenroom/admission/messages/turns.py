@@ -10,9 +10,8 @@ row until the receiver has confirmed it, and the coordinator relays the newest r
         <-- row (id, source) --                   <-- row (id, to) --
         -- got (id, source) -->                   -- got (id, to) -->            forgets it
 
-So nothing is stored at the coordinator, and a lost one loses nothing. A kept turn is at one data
-center at any moment: it leaves the ledger when it is named, and only a serial number that is new
-brings it into another one.
+The coordinator stores nothing. A kept turn is at one data center at any moment: it leaves the ledger
+when it is named, and only a new serial number brings it into another one.
 """
 
 import msgspec

@@ -127,7 +127,8 @@ def keys(record: type, without: Iterable[str] = (), **choices: tuple[str, ...]) 
             shown = replace(rule, low=None, high=None)
         bounded = allowed(shown)
         if not shown.choices:
-            named = "" if kind is str or shown.unit else NAMES.get(kind, "table")
+            clear = kind is str or shown.unit or item.default is True or type(item.default) is int
+            named = "" if clear else NAMES.get(kind, "table")
             bounded = ", ".join(part for part in (named, bounded) if part)
         mark = "*extension*" if rule.extension else ""
         lines.append(entry(item.name, (bounded, default(item), mark), rule.help))
@@ -144,8 +145,8 @@ def configuration() -> str:
             " of the file, in the tables\nbelow, or in one `[[rooms]]` table for each room."
             " Relative paths start at the directory of the file.\nLengths of strings are in"
             " characters, of lists in entries; paths of files have at most 4,096 characters, URLs"
-            " and their paths 2,048. A key with a unit is an integer, another one without a"
-            " type a string; without a default it is empty or false.\n\n"
+            " and their paths 2,048. A key with a unit or a number as default is an integer, another"
+            " one without a type a string; without a default it is empty or false.\n\n"
         ),
         "## At the top\n\n" + keys(Server),
         (
@@ -229,11 +230,10 @@ def configuration() -> str:
             AlertPolicy,
             ["id", "webhook_ids", "pagerduty_ids"],
             alert_type=tuple(sorted(ALERTS)),
-        )
+        ).replace(", below, **required**)", " [alerts](alerts.md), **required**)")
         + keys(PolicyExtra)
     )
     lists.append(("check_regions", (*REGIONS, ALL_REGIONS)))
-    lists.append(("alert_type", tuple(sorted(ALERTS))))
     for name, choices in lists:
         parts.append(
             f"\n### Values of `{name}`\n\n" + " ".join(f"`{choice}`" for choice in choices) + "\n"

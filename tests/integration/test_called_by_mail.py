@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import structlog
 from called_visitors import CallSite, state_of
 from decision_sites import sites_in
 from receivers import MailReceiver
@@ -138,6 +139,40 @@ def test_a_refused_address_gets_nothing_more_and_the_asker_is_not_told(
         assert await site.asks(second, channel="email", to=ADDRESS.upper()) == "check"
         await site.passes(10_000)
         assert len(mails.messages) == 1
+
+    play(story)
+
+
+def test_an_address_is_refused_after_the_row_has_ended(play, mails: MailReceiver) -> None:
+    async def story(site: CallSite) -> None:
+        assert await site.asks(site.joins(), channel="email", to=ADDRESS) == "check"
+        await site.passes(1_900_000)
+        assert (len(mails.messages), await site.rows()) == (1, 0)
+        query = link_in(mails.messages[0][1]) + ".stop"
+        await site.visit(Browser(site.site), "POST", query)
+        assert await site.asks(site.joins(), channel="email", to=ADDRESS) == "check"
+        await site.passes(10_000)
+        assert len(mails.messages) == 1
+
+    play(story)
+
+
+def test_a_message_that_cannot_be_made_names_no_address_in_the_log(
+    play, mails: MailReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_message: object, _server: object, to: str, _now_ms: int) -> None:
+        raise ValueError(f"{to} is no address")
+
+    monkeypatch.setattr("greenroom.calls.sender.mail_of", broken)
+
+    async def story(site: CallSite) -> None:
+        assert await site.asks(site.joins(), channel="email", to=ADDRESS) == "check"
+        with structlog.testing.capture_logs() as logs:
+            await site.passes(3_000)
+        assert [(line["event"], line["error"]) for line in logs] == [
+            ("call_not_made", "ValueError")
+        ]
+        assert ADDRESS not in str(logs)
 
     play(story)
 

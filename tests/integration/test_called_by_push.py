@@ -16,6 +16,7 @@ from greenroom.calls.web_push import CURVE, bytes_of, encrypted, text_of
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.outbound.mail import MailServer
 
 
 @pytest.fixture
@@ -140,6 +141,11 @@ def test_keys_that_are_no_point_or_not_ours_are_refused(play, service: PushServi
         assert await site.asks(waiting, channel="push", vapid="other", **told) == "invalid"
 
     play(story)
+
+
+def test_a_push_service_is_told_an_address_without_a_name() -> None:
+    server = MailServer("127.0.0.1", sender="The Shop <line@shop.example>")
+    assert server.address == "line@shop.example"
 
 
 def test_the_example_of_the_standard() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Callable, Coroutine
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,11 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from greenroom.calls.web_push import CURVE, bytes_of, public_bytes, text_of, vapid_key
 from greenroom.decision.calling import Channels
+from greenroom.decision.forwarded import parse_address
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
-from greenroom.model.call import EMAIL, PUSH, VisitorCall
+from greenroom.model.call import PUSH, VisitorCall
 from greenroom.model.record import replace
+from greenroom.model.visit import HOME_BYTES
 from greenroom.outbound import Guard, OutboundRefused, read_target
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -27,6 +29,9 @@ PER_NETWORK, PER_NETWORK_MS = 100, HOUR_MS
 """Visitors of a mobile network share an address."""
 
 PER_ROOM, PER_ROOM_MS = 300, 60_000
+
+WRITES = 3
+"""Attempts to change a row that the sender changes at the same moment."""
 
 REFUSED_MS = 30 * DAY_MS
 """How long nothing is sent to an address whose owner did not want it."""
@@ -60,10 +65,10 @@ class SealedCalls:
         sealed = self._secrets.seal(msgspec.json.encode(call).decode(), _of(room_id)).encode()
         return await self.store.put(room_id, ticket_id, sealed, was)
 
-    def named(self, kind: str, text: str) -> str:
-        """Counts are kept under a keyed hash of what they count."""
+    def hashed(self, text: str) -> bytes:
+        """HOME_BYTES of a keyed hash: a link in a mail names the address by it."""
         secret = self._secrets.derived(_PURPOSE_NAMES)[1]
-        return f"{kind}:{hmac.digest(secret, text.encode(), 'sha256').hex()[:32]}"
+        return hmac.digest(secret, text.lower().encode(), "sha256")[:HOME_BYTES]
 
     def push_secret(self, key_id: str = "") -> tuple[str, bytes]:
         return self._secrets.derived(_PURPOSE_PUSH, key_id)
@@ -118,12 +123,14 @@ class Desk:
         self._run(self._confirm(room_id, ticket_id, asked_ms), then, False)
 
     def refuse(
-        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
+        self, room_id: str, ticket_id: bytes, address: bytes, then: Callable[[bool], None]
     ) -> None:
-        self._run(self._refuse(room_id, ticket_id, asked_ms), then, False)
+        self._run(self._refuse(room_id, ticket_id, address), then, False)
 
-    def drop(self, room_id: str, ticket_id: bytes) -> None:
-        self._run(self._calls.store.drop(room_id, ticket_id), lambda _: None, None)
+    def drop(
+        self, room_id: str, ticket_id: bytes, then: Callable[[bool], None] = lambda _done: None
+    ) -> None:
+        self._run(self._drop(room_id, ticket_id), then, False)
 
     def move(self, room_id: str, old: bytes, new: bytes) -> None:
         self._run(self._calls.store.move(room_id, old, new), lambda _: None, None)
@@ -134,22 +141,30 @@ class Desk:
         if call.channel == PUSH and not self._usable(call):
             return "invalid"
         calls, take = self._calls, self._calls.store.take
-        if not await take(calls.named("network", network_of(client)), PER_NETWORK, PER_NETWORK_MS):
+        network = network_of(client)
+        if network and not await take(self._named("network", network), PER_NETWORK, PER_NETWORK_MS):
             return "many"
-        if not await take(calls.named("room", room_id), PER_ROOM, PER_ROOM_MS):
+        if not await take(self._named("room", room_id), PER_ROOM, PER_ROOM_MS):
             return "many"
-        state = "check" if call.channel == EMAIL else "on"
-        before = await calls.get(room_id, ticket_id)
-        if before is not None and _same(before[0], call):
-            renewed = replace(before[0], travel_ms=call.travel_ms)
-            await calls.put(room_id, ticket_id, renewed, before[1])
-            return "on" if before[0].confirmed else state
-        if not await take(self._address(call.to), PER_ADDRESS, PER_ADDRESS_MS):
-            # The answer is the same: it must not tell who has refused.
-            await calls.store.drop(room_id, ticket_id)
-            return state
-        await calls.put(room_id, ticket_id, call, before[1] if before else None)
-        return state
+        counted = False
+        for _ in range(WRITES):
+            before = await calls.get(room_id, ticket_id)
+            was, wanted = before[1] if before else None, call
+            if before is not None and _same(before[0], call):
+                wanted = replace(before[0], travel_ms=call.travel_ms)
+            elif not counted and not await take(
+                _named_address(calls.hashed(call.to)), PER_ADDRESS, PER_ADDRESS_MS
+            ):
+                # The answer is the same: it must not tell who has refused.
+                await calls.store.drop(room_id, ticket_id)
+                return _state(call)
+            else:
+                counted = True
+                if before is not None:  # the link to the address before must not confirm this one
+                    wanted = replace(call, asked_ms=max(call.asked_ms, before[0].asked_ms + 1))
+            if await calls.put(room_id, ticket_id, wanted, was):
+                return _state(wanted)
+        return "invalid"
 
     def _usable(self, call: VisitorCall) -> bool:
         try:
@@ -166,25 +181,30 @@ class Desk:
         return found[0] if found else None
 
     async def _confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
-        found = await self._calls.get(room_id, ticket_id)
-        if found is None or found[0].asked_ms != asked_ms:
-            return False
-        if found[0].confirmed:
-            return True
-        return await self._calls.put(
-            room_id, ticket_id, replace(found[0], confirmed=True, sent=""), found[1]
-        )
+        for _ in range(WRITES):
+            found = await self._calls.get(room_id, ticket_id)
+            if found is None or found[0].asked_ms != asked_ms:
+                return False
+            if found[0].confirmed or await self._calls.put(
+                room_id, ticket_id, replace(found[0], confirmed=True, sent=""), found[1]
+            ):
+                return True
+        return False
 
-    async def _refuse(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
+    async def _refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
+        # The row may be gone by now, or have another address.
+        await self._calls.store.block(_named_address(address), REFUSED_MS)
         found = await self._calls.get(room_id, ticket_id)
-        if found is None or found[0].asked_ms != asked_ms:
-            return False
-        await self._calls.store.block(self._address(found[0].to), REFUSED_MS)
+        if found is not None and self._calls.hashed(found[0].to) == address:
+            await self._calls.store.drop(room_id, ticket_id)
+        return True
+
+    async def _drop(self, room_id: str, ticket_id: bytes) -> bool:
         await self._calls.store.drop(room_id, ticket_id)
         return True
 
-    def _address(self, to: str) -> str:
-        return self._calls.named("address", to.lower())
+    def _named(self, kind: str, text: str) -> str:
+        return f"{kind}:{self._calls.hashed(text).hex()}"
 
     def _run(self, work: Coroutine[Any, Any, T], then: Callable[[T], None], failed: T) -> None:
         async def run() -> None:
@@ -200,12 +220,21 @@ class Desk:
         task.add_done_callback(self._tasks.discard)
 
 
+def _state(call: VisitorCall) -> str:
+    return "on" if call.confirmed else "check"
+
+
+def _named_address(hashed: bytes) -> str:
+    return f"address:{hashed.hex()}"
+
+
 def network_of(client: str) -> str:
-    """Whose requests are counted together: of IPv6 a /64, which one household has."""
-    try:
-        address = ip_address(client)
-    except ValueError:
-        return client
+    """Whose requests are counted together: of IPv6 a /64, which one household has. Empty: a proxy
+    withholds the address, and visitors must not become one.
+    """
+    address = parse_address(client)
+    if address is None:
+        return ""
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 

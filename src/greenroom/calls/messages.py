@@ -1,6 +1,7 @@
 """What a visitor who wants to be called is sent, in the visitor's language, naming the site."""
 
 from email.message import EmailMessage
+from email.policy import Policy
 from email.utils import formatdate, make_msgid
 from html import escape
 from typing import NamedTuple
@@ -12,6 +13,20 @@ from greenroom.model.visit import Estimate
 from greenroom.outbound.mail import MailServer
 from greenroom.pages.brand import Brand
 from greenroom.pages.language import language
+
+LINK_MAX = 950
+"""A line of a mail has at most 998 bytes."""
+
+
+class _Unfolded(str):
+    """A header as `email` keeps them; it would write a long link as an encoded word, which no mail
+    program follows.
+    """
+
+    name = "List-Unsubscribe"
+
+    def fold(self, *, policy: Policy) -> str:
+        return f"{self.name}: {self}{policy.linesep}"
 
 
 class CallMessage(NamedTuple):
@@ -62,8 +77,9 @@ def mail_of(message: CallMessage, server: MailServer, to: str, now_ms: int) -> E
     mail["Message-ID"] = make_msgid(domain=server.domain)
     mail["Auto-Submitted"] = "auto-generated"
     mail["Content-Language"] = message.tag
-    mail["List-Unsubscribe"] = f"<{message.stop}>"
-    mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    if len(message.stop) <= LINK_MAX:
+        mail["List-Unsubscribe"] = _Unfolded(f"<{message.stop}>")
+        mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail.set_content(
         f"{message.body}\n{message.url}\n\n-- \n{message.stop_text}:\n{message.stop}\n",
         cte="quoted-printable",

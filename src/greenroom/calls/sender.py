@@ -161,6 +161,8 @@ class CallSender:
                 await self._calls.store.drop(room_id, ticket_id)
         except StorageFailed:
             pass  # the row ends at the next look
+        except Exception as error:  # neither its words nor its traceback: they may name the address
+            log.error("call_not_made", room=room.room.name, error=type(error).__name__)
         finally:
             self._busy.pop((room_id, ticket_id), None)
 
@@ -174,7 +176,8 @@ class CallSender:
     ) -> Tried:
         """What went wrong is not kept: it may name the address."""
         now_ms, claim_min = self._now_ms(), room.room.claim_minutes
-        stop = self._calling.confirm_link(room, ticket_id, call, now_ms)
+        address = self._calls.hashed(call.to)
+        stop = self._calling.confirm_link(room, ticket_id, call, now_ms, address)
         url = stop
         if kind != CONFIRM:
             wait_s = max(estimate.most_s, estimate.p75_s) if estimate else 0.0
@@ -199,7 +202,7 @@ class CallSender:
 
     async def _push(self, call: VisitorCall, made: CallMessage, claim_min: int) -> Tried:
         server = self._mail_server()
-        contact = f"mailto:{server.sender}" if server else "/".join(call.url.split("/")[:3])
+        contact = f"mailto:{server.address}" if server else "/".join(call.url.split("/")[:3])
         try:
             key = vapid_key(self._calls.push_secret(call.vapid)[1])
             request = push_request(

@@ -102,11 +102,11 @@ class CallDesk(Protocol):
     ) -> None: ...
 
     def refuse(
-        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
+        self, room_id: str, ticket_id: bytes, address: bytes, then: Callable[[bool], None]
     ) -> None:
-        """Nothing more is sent to that address for a while."""
+        """Nothing more is sent to that address for a while. `address`: as in `confirm_link`."""
 
-    def drop(self, room_id: str, ticket_id: bytes) -> None: ...
+    def drop(self, room_id: str, ticket_id: bytes, then: Callable[[bool], None] = ...) -> None: ...
 
     def move(self, room_id: str, old: bytes, new: bytes) -> None: ...
 
@@ -152,10 +152,12 @@ class Calling(OwnPage):
         return f"{call.url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, away, now_ms, lasts_ms)}"
 
     def confirm_link(
-        self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int
+        self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int, address: bytes
     ) -> str:
-        """The page on which the address is confirmed; with `.stop` behind it, refused."""
-        named = Ticket(ticket_id, call.key, now_ms, call.asked_ms, 0)
+        """The page on which the address is confirmed; with `.stop` behind it, refused, also when the
+        row is gone: `address` is HOME_BYTES of a hash.
+        """
+        named = Ticket(ticket_id, call.key, now_ms, call.asked_ms, 0, address)
         return f"{call.url}?{CALL_QUERY}.{self._sealer.seal(named, _ASSOCIATED + room.id).decode()}"
 
     # -- the page ----------------------------------------------------------------------------------
@@ -191,8 +193,12 @@ class Calling(OwnPage):
         if left is None:
             return self._said(asked, "invalid")
         if not left.channel:
-            desk.drop(room.room.id, ticket.id)
-            return self._said(asked, "off")
+
+            def dropped(done: bool) -> Verdict:
+                return self._said(asked, "off") if done else for_scripts(OUTAGE, room.page, arrival)
+
+            desk.drop(room.room.id, ticket.id, self._later(asked, dropped))
+            return None
         if left.channel == EMAIL and not (
             desk.channels().email and _names_host(room, arrival.host)
         ):
@@ -257,11 +263,13 @@ class Calling(OwnPage):
         def confirmed(done: bool) -> Answer:
             return self._page(asked, answer_page, "on") if done else self._page(asked, notice_page)
 
-        def refused(_done: bool) -> Answer:
-            return self._page(asked, answer_page, "off")
+        def refused(done: bool) -> Verdict:
+            if done:
+                return self._page(asked, answer_page, "off")
+            return for_scripts(OUTAGE, room.page, asked.arrival)
 
         if refuses:  # as RFC 8058 wants it, the mail program may press
-            desk.refuse(room.room.id, code.id, code.checked_ms, self._later(asked, refused))
+            desk.refuse(room.room.id, code.id, code.home, self._later(asked, refused))
         elif asked_by_own_page(asked.arrival):
             desk.confirm(room.room.id, code.id, code.checked_ms, self._later(asked, confirmed))
         else:

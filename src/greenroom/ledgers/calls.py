@@ -5,8 +5,8 @@ overwrites what it deletes. The file exists from the first row on.
 import asyncio
 import os
 import sqlite3
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -53,12 +53,14 @@ CREATE TABLE IF NOT EXISTS taken (
 
 
 class CallFile:
-    """For one process. Works in threads: each change waits for the disk."""
+    """For one process. Works in a thread of its own: each change waits for the disk, and requests must
+    not take up the threads that look up names.
+    """
 
     def __init__(self, data: Path, clock: Clock) -> None:
         self._path = data / CALLS_FILE
         self._now_ms = clock.now_ms
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "calls")
         self._opened: sqlite3.Connection | None = None
 
     async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
@@ -109,10 +111,9 @@ class CallFile:
         await self._write("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", name, _BLOCKED, until_ms)
 
     async def close(self) -> None:
-        with self._lock:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+        if self._opened is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._opened.close)
+            self._opened = None
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -125,14 +126,13 @@ class CallFile:
         return await self._disk(lambda file: file.execute(change, values).rowcount)
 
     async def _disk(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def alone() -> T:
-            with self._lock:
-                if self._opened is None:
-                    self._opened = self._open()
-                return work(self._opened)
+        def there() -> T:
+            if self._opened is None:
+                self._opened = self._open()
+            return work(self._opened)
 
         try:
-            return await asyncio.to_thread(alone)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, there)
         except (sqlite3.Error, OSError) as error:
             raise StorageFailed(f"cannot use {self._path}: {error}") from error
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from email.utils import parseaddr
 from typing import TYPE_CHECKING
 
 from greenroom.errors import GreenroomError
@@ -27,6 +28,11 @@ class MailServer:
     user: str = ""
     password: str = field(default="", repr=False)
     sender: str = "greenroom@localhost"
+
+    @property
+    def address(self) -> str:
+        """Of the sender, without a name before it."""
+        return parseaddr(self.sender)[1]
 
     @property
     def domain(self) -> str:

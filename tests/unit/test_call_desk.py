@@ -1,0 +1,166 @@
+"""What visitors leave so as to be called, while the sender, or a second request, changes the same row."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from admission_world import HandClock
+from called_visitors import CallTable
+
+from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, network_of
+from greenroom.decision.forwarded import SOCKET_PEER
+from greenroom.errors import StorageFailed
+from greenroom.keys.sealed_secrets import SealedSecrets
+from greenroom.model.call import CONFIRM, EMAIL, VisitorCall
+from greenroom.model.record import replace
+from greenroom.outbound import Guard, OutboundPolicy
+
+ROOM, TICKET = "r", b"a" * 12
+CALL = VisitorCall(EMAIL, "ann@mail.example", 7, 1_000, "en-US", "https://shop.example/", 600_000)
+OTHER = replace(CALL, to="bob@mail.example")
+
+
+class BusyTable(CallTable):
+    """Before a row is replaced, `meanwhile` changes it, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            await meanwhile()
+        return await super().put(room, ticket_id, sealed, was)
+
+
+class DeskAtWork:
+    def __init__(self, folder: Path) -> None:
+        self.table = BusyTable()
+        self.calls = SealedCalls(self.table, SealedSecrets(folder, HandClock().now_ms))
+        self.errors: list[BaseException] = []
+        guard = Guard(OutboundPolicy())
+        self.desk = Desk(self.calls, lambda: guard, lambda: True, self.errors.append)
+
+    async def asks(self, method: Callable[..., None], *arguments: Any) -> Any:
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        method(ROOM, TICKET, *arguments, answered.set_result)
+        return await answered
+
+    async def row(self) -> VisitorCall:
+        found = await self.calls.get(ROOM, TICKET)
+        assert found is not None
+        return found[0]
+
+    async def marks_sent(self) -> None:
+        """As the sender before it sends."""
+        found = await self.calls.get(ROOM, TICKET)
+        assert found is not None
+        await self.calls.put(ROOM, TICKET, replace(found[0], sent=CONFIRM), found[1])
+
+
+def plays(folder: Path, story: Callable[[DeskAtWork], Awaitable[None]]) -> None:
+    async def play() -> None:
+        await story(DeskAtWork(folder))
+
+    asyncio.run(play())
+
+
+def test_an_address_left_while_the_sender_writes_is_kept(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        assert await at.asks(at.desk.put, CALL, "192.0.2.1") == "check"
+        at.table.meanwhile = at.marks_sent
+        assert await at.asks(at.desk.put, OTHER, "192.0.2.1") == "check"
+        assert (await at.row()).to == OTHER.to
+        assert max(at.table.counts.values()) == 2, "each request counts once"
+
+    plays(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("client", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        (SOCKET_PEER, ""),
+        ("", ""),
+    ],
+)
+def test_a_network_is_an_address_or_what_a_household_has(client: str, network: str) -> None:
+    assert network_of(client) == network
+
+
+def test_visitors_without_an_address_share_no_limit(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        for number in range(PER_NETWORK + 1):
+            left = replace(CALL, to=f"v{number}@mail.example")
+            assert await at.asks(at.desk.put, left, SOCKET_PEER) == "check"
+
+    plays(tmp_path, story)
+
+
+def test_who_presses_the_link_twice_is_told_twice_that_it_worked(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+
+        async def first() -> None:
+            assert await at.asks(at.desk.confirm, CALL.asked_ms)
+
+        at.table.meanwhile = first
+        assert await at.asks(at.desk.confirm, CALL.asked_ms)
+        assert (await at.row()).confirmed
+
+    plays(tmp_path, story)
+
+
+def test_a_row_that_cannot_be_opened_is_not_said_to_be_replaced(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        at.table.rows[ROOM, TICKET] = b"sealed with a key that is not here yet"
+        assert await at.asks(at.desk.put, CALL, "192.0.2.1") == "invalid"
+
+    plays(tmp_path, story)
+
+
+def test_the_link_to_one_address_does_not_confirm_another(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.asks(at.desk.put, OTHER, "192.0.2.1")  # in the same millisecond
+        assert not await at.asks(at.desk.confirm, CALL.asked_ms)
+        assert not (await at.row()).confirmed
+
+    plays(tmp_path, story)
+
+
+@pytest.mark.parametrize("then", ["the row has ended", "there is another address", "nothing"])
+def test_a_refusal_counts_for_the_address_whatever_became_of_the_row(
+    tmp_path: Path, then: str
+) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        if then == "the row has ended":
+            at.table.rows.clear()
+        elif then == "there is another address":
+            await at.asks(at.desk.put, OTHER, "192.0.2.1")
+        assert await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
+        assert len(at.table.rows) == (then == "there is another address")
+        at.table.rows.clear()
+        await at.asks(at.desk.put, replace(CALL, to=CALL.to.upper()), "192.0.2.1")
+        assert not at.table.rows
+
+    plays(tmp_path, story)
+
+
+def test_a_store_that_fails_is_not_said_to_have_ended_anything(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        async def fails(*_: object) -> None:
+            raise StorageFailed("no disk")
+
+        at.table.drop = at.table.block = fails  # type: ignore[method-assign, assignment]
+        assert not await at.asks(at.desk.drop)
+        assert not await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
+        assert len(at.errors) == 2
+
+    plays(tmp_path, story)

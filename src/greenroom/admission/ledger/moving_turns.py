@@ -113,7 +113,9 @@ class MovingTurns:
             return None
         seeks = [(one, now_ms - asked[1]) for one, asked in self.seeks.items()]
         rows = []
-        for (ticket_id, to), (serial, row) in list(self.leaving.items())[:CLAIMS_MAX]:
+        # the newest first: a data center that is cut off confirms none, and must not stop the others
+        newest = sorted(self.leaving.items(), key=lambda named: -named[1][0])
+        for (ticket_id, to), (serial, row) in newest[:CLAIMS_MAX]:
             since_s, offset_s, state = parts_of(row)
             rows.append((ticket_id, to, serial, now_ms - since_s * 1000, offset_s, state))
         return TurnsUp(failing, tuple(rows), self._got, tuple(seeks[:CLAIMS_MAX]))

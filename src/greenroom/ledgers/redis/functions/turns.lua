@@ -83,8 +83,10 @@ function failures.report()
   local failing = now < state.failed_s * 1000 + 2 * failures.KEPT_MS
   if failing and state.turns_move == 0 then state.turns_move, dirty = 1, true end
   if state.turns_move == 0 then return nil end
-  local rows, seeks, got = {}, {}, {}
-  for _, one in ipairs(pairs_of(k.leaving)) do
+  local rows, seeks = {}, {}
+  local leaving = pairs_of(k.leaving)
+  table.sort(leaving, function(one, other) return one[3][1] > other[3][1] end) -- see moving_turns.py
+  for _, one in ipairs(leaving) do
     local serial, since_s, offset_s, what = unpack(one[3])
     if since_s * 1000 + failures.WINDOW_MS <= now then
       call('HDEL', k.leaving, one[4])

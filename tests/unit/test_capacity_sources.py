@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.capacity import WINDOW_MS, Histogram
+from greenroom.capacity.exported import Exported
 from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
 from greenroom.capacity.room_capacity import RoomCapacity
 from greenroom.capacity.sources import (
@@ -35,7 +36,12 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.probe import ProbeResult
 from greenroom.model.room import Room
 from greenroom.outbound import Guard, OutboundPolicy
-from greenroom.runtime.capacity_sources import PROBE_DOCUMENTS, ProbeFigures, PrometheusFigures
+from greenroom.runtime.capacity_sources import (
+    PROBE_DOCUMENTS,
+    ProbeFigures,
+    PrometheusFigures,
+    pushed,
+)
 from greenroom.transfer.export_import import make_true
 from greenroom.web.config_service import ChangeContext
 
@@ -217,6 +223,11 @@ def test_prometheus_is_asked_through_the_guard(url: str) -> None:
         return figures.reasons[follows().id]
 
     assert "is not a public address" in asyncio.run(story())
+
+
+def test_figures_of_a_clock_ahead_grow_old_as_others_do() -> None:
+    ahead = Exported(Histogram.of([100]), 0, at_ms=9_000)
+    assert pushed("r", {"a": ahead}, 1_000)["push:r:a"].at_ms == 1_000
 
 
 def test_a_probe_counts_as_enough_documents_and_only_the_verdict_as_failure() -> None:

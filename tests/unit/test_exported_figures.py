@@ -148,8 +148,25 @@ BUCKET = 'http_request_duration_seconds_bucket{le="%s"} %s\n'
         (
             of_prometheus_text,
             (BUCKET % ("1", "3") + BUCKET % ("+Inf", "2")).encode(),
-            "must not be negative",
+            "must be 0 to 9007199254740992 in all",
         ),
+        (
+            of_prometheus_text,
+            (BUCKET % ("1", "1e300") + BUCKET % ("+Inf", "1e300")).encode(),
+            "must be 0 to 9007199254740992 in all",
+        ),
+        (
+            of_prometheus_text,
+            (
+                BUCKET % ("NaN", "3")
+                + BUCKET % ("+Inf", "3")
+                + "http_request_duration_seconds_sum 1\n"
+            ).encode(),
+            "bounds must be at least 0 and ascend",
+        ),
+        (of_otlp, points(bucketCounts=["9" * 20, 1]), "must be 0 to 9007199254740992 in all"),
+        (of_otlp, points(bucketCounts=[10**400, 1]), "must be whole numbers, not '1000"),
+        (of_otlp, points(bucketCounts=[1]).replace(b"[1]", b"[%s]" % (b"9" * 9_000)), "no OTLP"),
         (of_prometheus_answer, b"<html>", "no usable answer"),
         (of_prometheus_answer, b'{"status":"error","error":"parse error"}', "parse error"),
         (
@@ -183,6 +200,11 @@ def test_no_body_raises_anything_else(body: bytes) -> None:
         except FiguresRefused:
             continue
         pytest.fail(f"{read} takes {body!r}")
+
+
+def test_only_a_newline_ends_a_line() -> None:
+    bucket = 'http_request_duration_seconds_bucket{instance="a\u2028b\x85c",le="%s"} 1\n'
+    assert set(of_prometheus_text((bucket % "1" + bucket % "+Inf").encode())) == {"a\u2028b\x85c"}
 
 
 def test_there_is_a_limit_of_instances() -> None:

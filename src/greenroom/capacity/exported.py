@@ -18,7 +18,7 @@ from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
 from greenroom.errors import GreenroomError
 
 BODY_MAX = 1 << 20
-DIGITS_MAX, LATEST_S = 20, 1e12
+COUNT_MAX, DIGITS_MAX, LATEST_S = 1 << 53, 20, 1e12
 SERIES_MAX, BUCKETS_MAX, INSTANCES_MAX = 2_000, 200, 200
 NAMES = (
     "http.server.request.duration",
@@ -61,7 +61,7 @@ def of_otlp(body: bytes, metric: str = "") -> dict[str, Exported]:
     """An ExportMetricsServiceRequest as JSON, by instance. Raises FiguresRefused."""
     try:
         request = msgspec.json.decode(body, type=_Request)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FiguresRefused(f"the body is no OTLP metrics request: {error}") from None
     found: list[_Series] = []
     seen: set[str] = set()
@@ -96,7 +96,7 @@ def of_prometheus_text(body: bytes, metric: str = "") -> dict[str, Exported]:
     wanted = (metric,) if metric else NAMES
     samples: list[tuple[str, dict[str, str], float, int]] = []
     seen: set[str] = set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # a label may hold other ends of lines
         if not line.strip() or line.startswith("#"):
             continue
         name = re.match(r"[a-zA-Z_:][a-zA-Z0-9_:]*", line)
@@ -116,7 +116,7 @@ def of_prometheus_answer(body: bytes) -> dict[str, Exported]:
     """An answer with a matrix, by instance; the newest value counts. Raises FiguresRefused."""
     try:
         answer = msgspec.json.decode(body, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FiguresRefused(f"Prometheus gave no usable answer: {error}") from None
     if answer.status != "success" or answer.data is None:
         raise FiguresRefused(f"Prometheus refused the query: {answer.error[:300]}")
@@ -236,7 +236,7 @@ def _number(text: str, line: int) -> float:
 
 
 def _whole(name: str, count: int | str) -> int:
-    text = count if isinstance(count, str) else f"{count:.20g}"
+    text = str(count)
     if not text.isdecimal() or len(text) > DIGITS_MAX:
         raise FiguresRefused(f"{name}: bucketCounts must be whole numbers, not {text[:40]!r}")
     return int(text)
@@ -284,10 +284,15 @@ def _check(name: str, found: list[_Series]) -> None:
         raise FiguresRefused(
             f"{name}: must have 1 to {BUCKETS_MAX} bounds, and one more bucket than bounds"
         )
-    if one.bounds_ms[0] < 0 or any(after <= before for before, after in pairwise(one.bounds_ms)):
+    # so written, NaN does not ascend either
+    if not one.bounds_ms[0] >= 0 or not all(
+        before < after for before, after in pairwise(one.bounds_ms)
+    ):
         raise FiguresRefused(f"{name}: bounds must be at least 0 and ascend")
-    if min(one.counts) < 0 or not isfinite(one.sum_ms):
-        raise FiguresRefused(f"{name}: buckets must not be negative, and the sum a number")
+    if min(one.counts) < 0 or sum(one.counts) > COUNT_MAX or not isfinite(one.sum_ms):
+        raise FiguresRefused(
+            f"{name}: buckets must be 0 to {COUNT_MAX} in all, and the sum a number"
+        )
 
 
 def _by_instance(found: list[_Series], seen: Iterable[str], metric: str) -> dict[str, Exported]:

@@ -37,7 +37,8 @@ def pushed(room_id: str, found: Mapping[str, Exported], now_ms: int) -> dict[str
 
 def _report(room_id: str, one: Exported, source: str, now_ms: int) -> ProcessReport:
     measured = Measurement(documents=one.documents, failed=one.failed)
-    return ProcessReport(at_ms=one.at_ms or now_ms, rooms={room_id: measured}, source=source)
+    at_ms = min(one.at_ms or now_ms, now_ms)  # of a clock ahead nothing would ever be too old
+    return ProcessReport(at_ms=at_ms, rooms={room_id: measured}, source=source)
 
 
 class PrometheusFigures:

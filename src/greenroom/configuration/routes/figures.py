@@ -108,6 +108,8 @@ def _unpacked(body: bytes, packed: str) -> bytes:
         text = unzip.decompress(body, BODY_MAX)
     except zlib.error as error:
         raise FiguresRefused(f"the body is not gzip: {error}") from None
-    if unzip.unconsumed_tail or not unzip.eof:
-        raise FiguresRefused(f"the body is cut off, or larger than {BODY_MAX} bytes")
+    if unzip.unconsumed_tail or not unzip.eof or unzip.unused_data:
+        raise FiguresRefused(
+            f"the body is cut off, followed by more, or larger than {BODY_MAX} bytes"
+        )
     return text

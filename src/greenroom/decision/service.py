@@ -61,7 +61,7 @@ from greenroom.model.visit import (
     Ticket,
     make_key,
 )
-from greenroom.request.canonical import Target
+from greenroom.request.canonical import Target, folded_path
 
 STANDING_ACTIVE, STANDING_WAITING, STANDING_GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 ADMITTED, ACTIVE, PROVISIONALLY = Decided.ADMITTED, Decided.ACTIVE, Decided.PROVISIONAL
@@ -202,8 +202,11 @@ class DecisionService:
         if forward is None or forward.ticket is None or forward.provisional:
             return False
         schedule = self.table.rooms.get(forward.room_id)
-        paths = schedule.now.room.priority_paths if schedule else ()
-        return arrival.method in SENDS or any(is_below(arrival.path, path) for path in paths)
+        if arrival.method in SENDS or schedule is None:
+            return arrival.method in SENDS
+        room = schedule.now.room
+        cased = folded_path if room.case_insensitive_paths else str
+        return any(is_below(cased(arrival.path), cased(path)) for path in room.priority_paths)
 
     def failed_document(self, forward: Forward) -> FailedDocument:
         return FailedDocument(forward, self)

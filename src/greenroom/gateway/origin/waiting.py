@@ -31,8 +31,9 @@ class WaitingRequests(Generic[R]):
         return self._others.popleft()
 
     def pop(self) -> R:
-        """The one that would be the last."""
-        return self._others.pop() if self._others else self._first.pop()
+        """The one that would be the last: others keep their share of a queue that is full."""
+        others_last = len(self._others) * IN_ROW >= len(self._first)
+        return (self._others if others_last else self._first).pop()
 
     def discard(self, request: R) -> bool:
         """Whether it was there."""

@@ -143,10 +143,14 @@ def test_a_refused_address_gets_nothing_more_and_the_asker_is_not_told(
     play(story)
 
 
-def test_an_address_is_refused_after_the_row_has_ended(play, mails: MailReceiver) -> None:
+def test_an_address_is_refused_after_the_row_has_ended(
+    play, mails: MailReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.calls.rules.CONFIRM_MS", 4_000)
+
     async def story(site: CallSite) -> None:
         assert await site.asks(site.joins(), channel="email", to=ADDRESS) == "check"
-        await site.passes(1_900_000)
+        await site.passes(9_000)
         assert (len(mails.messages), await site.rows()) == (1, 0)
         query = link_in(mails.messages[0][1]) + ".stop"
         await site.visit(Browser(site.site), "POST", query)

@@ -579,7 +579,8 @@ def test_a_data_center_that_is_cut_off_does_not_stop_the_turns_of_others(
 ) -> None:
     """It confirms nothing, and more than a message holds is told to it."""
     client = server.client()
-    twin = Twin(client, small_room(), 5, (HERE, THERE))
+    twin = Twin(client, small_room(), 5)
+    twin.sync()
     failed = ticket_id(CLAIMS_MAX + 1)
     for _ in range(2):
         twin.poll(failed, make_key(START_MS, 1))

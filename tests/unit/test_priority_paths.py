@@ -45,6 +45,14 @@ def test_each_kind_is_served_in_its_order_and_nobody_starves(steps: list[str]) -
         assert len(waiting) == sum(map(len, model.values()))
 
 
+def test_others_keep_their_share_of_a_full_queue() -> None:
+    waiting: WaitingRequests[int] = WaitingRequests()
+    waiting.append(0, False)
+    for number in range(1, IN_ROW + 2):
+        waiting.append(number, True)
+    assert [waiting.pop() for _ in range(2)] == [IN_ROW + 1, 0]
+
+
 @pytest.mark.parametrize(
     ("path", "top", "below"),
     [

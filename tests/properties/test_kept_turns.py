@@ -8,7 +8,6 @@ import pytest
 from admission_world import START_MS, HandClock, small_room, ticket_id
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import msgpack
 from redis_twin import HERE, Twin
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
@@ -21,12 +20,11 @@ from greenroom.admission.ledger.failures import (
     USED,
     WINDOW_MS,
     Failures,
-    row_of,
 )
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.messages.moves import CLAIMS_MAX, MovesUp
+from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncUp
-from greenroom.admission.messages.turns import EVERYWHERE, TurnsUp
+from greenroom.admission.messages.turns import TurnsUp
 from greenroom.admission.records import remember
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -572,32 +570,6 @@ def test_a_redis_that_moves_turns_badly_is_found(
     with broken_library(client, whole, broken):
         stories = (moving_turns, permits_instead_of_sessions)
         assert any(story(server, fixed) for story in stories for fixed in (False, True))
-
-
-def test_a_data_center_that_is_cut_off_does_not_stop_the_turns_of_others(
-    server: RedisServer,
-) -> None:
-    """It confirms nothing, and more than a message holds is told to it."""
-    client = server.client()
-    twin = Twin(client, small_room(), 5)
-    twin.sync()
-    failed = ticket_id(CLAIMS_MAX + 1)
-    for _ in range(2):
-        twin.poll(failed, make_key(START_MS, 1))
-    twin.fail(failed)
-    since_s, stored = twin.now_ms // 1000 - 10, {}
-    for number in range(CLAIMS_MAX + 1):
-        to, state = (THERE, KEPT) if number == CLAIMS_MAX else (EVERYWHERE, USED)
-        serial, one = twin.now_ms - 2_000 + number, ticket_id(number)
-        twin.ledgers.moving_turns.leaving[one, to] = serial, row_of(since_s, 0, state)
-        stored[one + to.encode()] = msgpack.encode((serial, since_s, 0, state))
-    client.hset(f"{twin.place}:leaving", mapping=stored)
-    for up in twin.report():
-        assert up.moves
-        assert up.moves.turns
-        assert len(up.moves.turns.rows) == CLAIMS_MAX
-        assert THERE in {to for _, to, *_ in up.moves.turns.rows}
-    assert twin.found == []
 
 
 def test_a_ledger_is_what_it_was_without_failures() -> None:

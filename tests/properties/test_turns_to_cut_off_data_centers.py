@@ -5,7 +5,7 @@ from pathlib import Path
 from admission_world import START_MS, small_room, ticket_id
 from msgspec import msgpack
 from redis_twin import HERE, Twin
-from redis_world import RedisServer
+from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.ledger.failures import KEPT, USED, row_of
 from greenroom.admission.messages.moves import CLAIMS_MAX
@@ -20,6 +20,7 @@ def test_a_data_center_that_is_cut_off_does_not_stop_the_turns_of_others(tmp_pat
     server = RedisServer(tmp_path)
     try:
         client = server.client()
+        client.function_load(TRIAL_LIBRARY.source)
         twin = Twin(client, small_room(), 5, (HERE,))
         twin.sync()
         failed = ticket_id(CLAIMS_MAX + 1)

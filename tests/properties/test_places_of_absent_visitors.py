@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from admission_world import START_MS, FlakyJournal, HandClock, answer_of, small_room, ticket_id
 from examples import examples
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -279,6 +279,24 @@ def test_a_place_that_moved_is_not_taken_by_an_old_copy() -> None:
     assert answer_of(ledger.reclaim, ticket_id(2), key).standing is WAITING
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 9)), max_size=200),
+    st.integers(0, 2_000_000),
+    st.integers(0, 1_000),
+)
+def test_a_place_is_over_when_its_turn_no_longer_holds(
+    admissions: list[tuple[int, int]], pause_ms: int, key: int
+) -> None:
+    turns, now_ms, last = Turns(), 0, 0
+    for gap_ms, more in admissions:
+        now_ms, last = now_ms + gap_ms, last + more
+        if last > turns.passed:
+            turns.admitted(last, now_ms)
+    now_ms += pause_ms
+    assert (key <= turns.over(CLAIM_MS, now_ms)) is not turns.holds(key, CLAIM_MS, now_ms)
+
+
 # -- capacity --------------------------------------------------------------------------------------
 
 
@@ -406,6 +424,7 @@ def test_redis_keeps_the_same_places(server: RedisServer) -> None:
         ("if watches_turns() then turn_came(key) end", ""),
         ("now < at_ms + s.claim_ms + TURN_STEP_MS", "now < at_ms + s.claim_ms"),
         ("or key > state.passed then return", "then return"),
+        ("at_ms > now - s.claim_ms - TURN_STEP_MS", "at_ms > now - s.claim_ms"),
     ],
 )
 def test_a_broken_redis_is_found(server: RedisServer, whole: str, broken: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from admission_world import small_room
-from visitors import NAVIGATES, Browser, Site
+from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.analytics.collector.decisions import OUTCOMES_OF, recording
 from greenroom.analytics.collector.sampler import RoomLook, sample
@@ -135,6 +135,41 @@ def test_time_waited_is_recorded_when_the_application_is_reached_and_only_then(
         assert (
             exact_s <= total["percentile", f"totalTimeWaitedP{percent}"] <= exact_s * 1.001 + 0.01
         )
+
+
+@pytest.mark.parametrize(
+    ("lasts_s", "returns_after_s", "abandoned"), [(90, None, 0), (400, None, 1), (400, 95, 0)]
+)
+def test_who_may_close_the_page_abandons_a_place_when_it_can_no_longer_be_taken_up(
+    recorded: Callable[..., Recorded],
+    lasts_s: int,
+    returns_after_s: int | None,
+    abandoned: int,
+) -> None:
+    """The first in line goes away; the turn comes after a minute, and the place waits for one more.
+    The others come back so seldom that they lose their places for moments.
+    """
+    found = recorded(
+        total_active_users=100, new_users_per_minute=1, calendar_after_minutes=1, claim_minutes=1
+    )
+    inside, away, *others = people(found.site, 6)
+    assert visit([inside, away]) == [True, False]
+    found.pass_time(5)
+    visit([away, *others])
+    found.pass_time(5)
+    visit([away, *others])
+    for browser in (away, *others):
+        reply = browser.visit(query="greenroom=calendar")
+        assert header(reply, b"Content-Type").startswith(b"text/calendar")  # type: ignore[arg-type]
+    begun_ms = found.site.clock.ms
+
+    def come() -> None:
+        visit(others)
+        if returns_after_s and found.site.clock.ms >= begun_ms + returns_after_s * 1_000:
+            visit([away])
+
+    found.pass_time(lasts_s, come)
+    assert found.total()["sum", "usersAbandoned"] == abandoned
 
 
 def test_whom_a_rule_lets_by_is_in_no_metric(recorded: Callable[..., Recorded]) -> None:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from admission_world import small_room
 from analytics_material import nearest_rank
-from visitors import Browser, Site
+from visitors import Browser, Site, header
 
 from greenroom.analytics.collector.decisions import recording
 from greenroom.analytics.collector.sampler import RoomLook, sample, wait_seconds
@@ -32,13 +32,17 @@ from greenroom.analytics.store.keeper import Keeper
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.decision.verdict import Forward
+from greenroom.model.answer import Answer
 from greenroom.model.visit import Estimate
 
 MINUTES = 14
 STEP_MS = 1_000
 LIMITS = {"total_active_users": 12, "new_users_per_minute": 20, "session_duration": 1}
 LEAVE = ((b"greenroom-update", b"leave"),)
-ENDS = ("leaves", "revoked", "gives up", "stays away")
+ENDS = ("leaves", "revoked", "gives up", "stays away", "closes the page", "comes back")
+LOST = ("gives up", "stays away", "closes the page")
+ABSENT_MS = 45_000
+"""Longer than a place stays in line without check-ins, shorter than `claim_minutes`."""
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Person:
     stays_ms: int
     ends: str = "fades"
     """What it does at last: fades away, leaves, or is put out by the application; or, in line,
-    gives up or stays away.
+    gives up, stays away, or takes a calendar entry and closes the page, for good or until later.
     """
     first_ms: int = 0
     in_ms: int = 0
@@ -58,6 +62,7 @@ class Person:
     held: int = 0
     waited: bool = False
     gone: bool = False
+    absent: bool = False
 
 
 @dataclass
@@ -88,7 +93,9 @@ def a_center(name: str, folder: Path, seed: int) -> Center:
     folder.mkdir()
     rng = random.Random(seed)
     observers: list[Observer] = []
-    room = small_room(**LIMITS, enabled_origin_commands=("revoke",))
+    room = small_room(
+        **LIMITS, enabled_origin_commands=("revoke",), calendar_after_minutes=1, claim_minutes=1
+    )
     site = Site(folder, room, seed=seed, observe=lambda event: observers[rng.randrange(2)](event))
     recorders = [Recorder(f"{name}-{process}", name, site.clock.ms) for process in range(2)]
     observers += [recording(recorder, DecisionCounts()) for recorder in recorders]
@@ -118,6 +125,9 @@ def second(center: Center, rng: random.Random) -> None:
             if person.ends == "gives up":
                 person.browser.visit(method="POST", headers=LEAVE)
             continue
+        if not person.in_ms and person.held > 1 and person.ends in ENDS[4:] and not person.absent:
+            closes_the_page(person, now_ms)
+            continue
         due = not person.first_ms or (
             not person.in_ms and now_ms >= person.seen_ms + person.browser.retry_s * 1_000
         )
@@ -134,6 +144,16 @@ def second(center: Center, rng: random.Random) -> None:
             center.held += 1
             person.held += 1
             assert not person.in_ms, "a session is renewed with every request, so nobody is put out"
+
+
+def closes_the_page(person: Person, now_ms: int) -> None:
+    """If there is an entry to take: the wait may not be known."""
+    reply = person.browser.visit(query="greenroom=calendar")
+    if isinstance(reply, Answer) and header(reply, b"Content-Type").startswith(b"text/calendar"):
+        person.absent, person.gone = True, person.ends == "closes the page"
+        person.seen_ms = now_ms + ABSENT_MS
+    else:
+        person.ends = "fades"
 
 
 def end_session(center: Center, person: Person, now_ms: int) -> None:
@@ -231,7 +251,7 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
             person.ends == ("leaves" if person.in_ms else "gives up") for person in people
         ),
         "sessionsLeft": sum(person.ends == "leaves" for person in inside),
-        "usersAbandoned": sum(person.ends == "stays away" for person in people if not person.in_ms),
+        "usersAbandoned": sum(person.ends in LOST[1:] for person in people if not person.in_ms),
         "requestsPassed": sum(center.passed for center in centers),
         "requestsHeld": sum(center.held for center in centers),
         **dict.fromkeys(NEVER_HERE, 0),
@@ -240,7 +260,8 @@ def test_analytics_say_what_the_crowd_saw(seed: int, tmp_path: Path) -> None:
     assert {name for aggregate, name in wanted if aggregate == "sum"} == set(exact), (
         "every sum that there is"
     )
-    assert all(person.in_ms or person.ends in ("gives up", "stays away") for person in people)
+    assert all(person.in_ms or person.ends in LOST for person in people)
+    assert {person.ends for person in people if person.absent} == set(ENDS[4:])
     assert all(exact[name] for name in exact if name not in NEVER_HERE), exact
     by_minute = Counter(person.in_ms // 60_000 for person in inside)
     minutes = range(begin_ms // 60_000, -(-centers[0].site.clock.ms // 60_000) + 1)

@@ -250,7 +250,7 @@ class Twin:
         """What analytics count, as far as Redis knows it: no stays without renewals, and others in
         steps.
         """
-        pure, stored = self.ledgers.sessions.tally.take(), _taken(self._call("tally"))  # type: ignore[arg-type]
+        pure, stored = self.ledgers.tally(self.now_ms), _taken(self._call("tally"))  # type: ignore[arg-type]
         self.law(
             pure.abandoned == stored.abandoned,
             f"abandoned: {pure.abandoned} and {stored.abandoned}",

@@ -76,7 +76,8 @@ OUTCOMES: dict[str, RoomOutcome] = {
             "usersAbandoned",
             "users",
             "Abandoned",
-            "places in line lost because the visitor stayed away",
+            "places in line lost because the visitor stayed away; of a visitor who may close the"
+            " page, when the place can no longer be taken up",
         ),
         RoomOutcome(
             "held",

@@ -51,7 +51,9 @@ class CalendarLink:
                 verdict = self._failed(error, asked)
             asked.later(verdict)
 
-        asked.room.ledger.peek(ticket.id, ticket.key, seen)
+        ledger = asked.room.ledger
+        ask = ledger.reclaim if asked.room.keeps_absent else ledger.peek
+        ask(ticket.id, ticket.key, seen)
         return None
 
     def _entry(self, asked: Inquiry, outcome: Outcome) -> Answer:

@@ -263,7 +263,7 @@ class MemoryLedger:
         )  # fmt: skip
 
     def tally(self) -> Taken:
-        return self.ledger.sessions.tally.take()
+        return self.ledger.tally(self._now_ms())
 
     def snapshot(self) -> Iterator[bytes]:
         memory = self.ledger.memory(self._now_ms())

@@ -143,6 +143,8 @@ class LeaseModel:
                 return self._done(visitor, known)
             visitor.returns = False
         outcome = center.ledger.poll(visitor.id, visitor.key, now_ms, bits)
+        if visitor.absent:  # takes a calendar entry
+            center.ledger.reclaim(visitor.id, visitor.key, now_ms, 0)
         if self.after_poll:
             self.after_poll(center, visitor, now_ms, outcome)
         return self._done(visitor, outcome)
@@ -225,10 +227,8 @@ class LeaseModel:
         center.ledger.log.clear()
 
     def look(self, center: int) -> CenterLook:
-        ledger = self.centers[center].ledger
-        return CenterLook(
-            len(ledger.sessions.inside), len(ledger.line), ledger.sessions.tally.take()
-        )
+        ledger, now_ms = self.centers[center].ledger, self.local_ms(self.centers[center])
+        return CenterLook(len(ledger.sessions.inside), len(ledger.line), ledger.tally(now_ms))
 
     # -- what goes wrong ---------------------------------------------------------------------------
 

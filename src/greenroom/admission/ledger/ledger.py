@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from greenroom.admission.lease import PermitSource
 from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger.absent import AbsentVisitors
 from greenroom.admission.ledger.failures import Failures, over
 from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
@@ -28,6 +29,7 @@ from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
 from greenroom.admission.ledger.sessions import BEGAN_BITS, BEGAN_MASK, Sessions
+from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.ledger.turns import KEPT_MS, Turns
 from greenroom.admission.messages.census import Census
 from greenroom.admission.messages.moves import Moves
@@ -68,6 +70,7 @@ class Ledger(HeldVisitors):
         self.census = Census()
         self.moves = Moves()
         self.turns: Turns | None = None
+        self.absent = AbsentVisitors()
         self.born_ms = self.empty_ms = now_ms
         self.log: list[bytes] = []
         self._swept = 0
@@ -157,6 +160,8 @@ class Ledger(HeldVisitors):
             self.census.place_taken(key, now_ms)
             sessions.spent.pop(ticket_id, None)
             self.reporting.newcomers += 1
+            if ticket_id in self.absent.rows:
+                self.absent.rows[ticket_id] = 0
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
@@ -197,9 +202,12 @@ class Ledger(HeldVisitors):
 
     def reclaim(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """Whether the place of somebody who was away, with a ticket too old for `poll`, can still be
-        taken: as `peek`; GONE when its turn was too long ago. Changes nothing.
+        taken: as `peek`; GONE when its turn was too long ago. Changes nothing but what is counted.
         """
-        if ticket_id not in self.line.slots and ticket_id not in self.sessions.inside:
+        if ticket_id in self.line.slots:
+            if self._claim_ms:
+                self.absent.mark(ticket_id)
+        elif ticket_id not in self.sessions.inside:
             turns = self.turns
             if not (turns and self._claim_ms and turns.holds(key, self._claim_ms, now_ms)):
                 return GONE
@@ -282,6 +290,7 @@ class Ledger(HeldVisitors):
         slot = self.line.slots.get(ticket_id, -1)
         if slot >= 0:
             self.line.remove(ticket_id)
+            self.absent.rows.pop(ticket_id, None)
         return slot >= 0
 
     def drop_place(self, ticket_id: bytes) -> None:
@@ -355,8 +364,10 @@ class Ledger(HeldVisitors):
             self.failures.forget(now_ms, limit)
         patience_ms = PLACE_KEPT_MS if self._rejecting else 0
         for ticket_id, slot in self.line.sweep(now_ms, patience_ms, limit):
-            self.sessions.tally.abandoned()
-            self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
+            key = self.line.keys[slot]
+            if not self.absent.lose(ticket_id, key):
+                self.sessions.tally.abandoned()
+            self.census.place_lost(key, self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
         self.waits.lookahead(now_ms, len(self.line) > 0)
@@ -417,6 +428,12 @@ class Ledger(HeldVisitors):
             self.turns.noted() if self.turns else {},
             dict(self.failures.rows),
         )
+
+    def tally(self, now_ms: int) -> Taken:
+        if self.turns is not None and self.absent.rows:
+            over = self.turns.over(self._claim_ms, now_ms)
+            self.sessions.tally.abandoned(self.absent.end(over))
+        return self.sessions.tally.take()
 
     # -- sync --------------------------------------------------------------------------------------
 

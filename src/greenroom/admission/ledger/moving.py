@@ -40,6 +40,7 @@ def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> S
     if old in line.slots:
         line.rename(old, new)
         ledger.log.append(pack(PLACE, new, line.keys[line.slots[new]]))
+    ledger.absent.rename(old, new)
     _row_moves(ledger, old, new, now_ms)
     return Standing.WAITING
 
@@ -57,6 +58,7 @@ def _row_moves(ledger: Ledger, old: bytes, new: bytes, now_ms: int) -> None:
 def move_back(ledger: Ledger, old: bytes, new: bytes) -> None:
     """Undoes the last move, which could not be written."""
     ledger.sessions.revive(old)
+    ledger.absent.rename(new, old)
     if new in ledger.sessions.inside:
         ledger.sessions.rename(new, old)
     elif new in ledger.line.slots:

@@ -31,8 +31,8 @@ class VisitTally:
         else:
             self._dropped += 1
 
-    def abandoned(self) -> None:
-        self._abandoned += 1
+    def abandoned(self, places: int = 1) -> None:
+        self._abandoned += places
 
     def take(self) -> Taken:
         taken = Taken(self._stays, self._abandoned, self._dropped)

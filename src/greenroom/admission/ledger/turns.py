@@ -8,7 +8,7 @@ A ticket id is remembered as spent for longer than its turn can be claimed (KEPT
 such a ticket never leads to a second session here.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from greenroom.model.room import CLAIM_LONGEST
@@ -22,6 +22,10 @@ ENTRIES = CLAIM_MAX_MS // STEP_MS + 4
 
 KEPT_MS = CLAIM_MAX_MS + 2 * STEP_MS
 """How long after an admission a waiting ticket of the same visitor may still be accepted."""
+
+
+KEY_MAX = 1 << 64
+"""Above any key."""
 
 
 class Turns:
@@ -53,6 +57,13 @@ class Turns:
         if key > self.passed:
             return True
         return now_ms < self._ms[bisect_left(self._keys, key)] + claim_ms + STEP_MS
+
+    def over(self, claim_ms: int, now_ms: int) -> int:
+        """The highest key that `holds` refuses; -1: none. Without `claim_ms` any."""
+        if not claim_ms:
+            return KEY_MAX
+        index = bisect_right(self._ms, now_ms - claim_ms - STEP_MS)
+        return self._keys[index - 1] if index else -1
 
     def noted(self) -> dict[int, int]:
         return dict(zip(self._ms, self._keys, strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from greenroom.admission import estimate, lease, ledger_time, pacing
 from greenroom.admission.ledger import (
+    absent,
     exchange,
     failures,
     keeping,
@@ -67,6 +68,7 @@ CONSTANTS: Mapping[str, float] = {
 
 
 FAILURES: Mapping[str, float] = {
+    "ABSENT_MAX": absent.ABSENT_MAX,
     "ASKED_MS": moving_turns.ASKED_MS,
     "FAILING": failures.FAILING,
     "GAP_MS": failures.GAP_MS,
@@ -78,7 +80,7 @@ FAILURES: Mapping[str, float] = {
     "USED": failures.USED,
     "WINDOW_MS": failures.WINDOW_MS,
 }
-"""Of functions/failures.lua and turns.lua: fields of its table, because Lua knows no more than 200 locals."""
+"""Of functions/failures.lua, turns.lua and ledger.lua: fields of its table, because Lua knows no more than 200 locals."""
 
 
 def lua_constants() -> str:

@@ -207,6 +207,16 @@ end
 function CALLS.tally(keys, argv)
   open_ledger(keys[1], argv[1])
   sweep_when_due()
+  if watches_turns() and call('ZCARD', k.absent) > 0 then -- places whose turn is too long ago are abandoned
+    local over = s.claim_ms == 0 and '+inf'
+    for _, raw in ipairs(over and {} or call('LRANGE', k.turns, 0, -1)) do
+      local at_ms, passed = struct.unpack('<dd', raw)
+      if at_ms > now - s.claim_ms - TURN_STEP_MS then break end
+      over = string.format('%.0f', passed)
+    end
+    local ended = over and call('ZREMRANGEBYSCORE', k.absent, '(0', over) or 0
+    if ended > 0 then call('HINCRBY', k.tally, 'abandoned', ended) end
+  end
   local found = call('HGETALL', k.tally)
   call('UNLINK', k.tally)
   close_ledger(keys[1])

@@ -29,9 +29,13 @@ local function lose_place(key, attempted_ms)
   if attempted_ms - arrival_ms(key) <= SOON_MS then state.strays = state.strays + 1 end
 end
 
--- A visitor did not come back in time.
-local function abandon_place(key, attempted_ms)
-  call('HINCRBY', k.tally, 'abandoned', 1)
+-- A visitor did not come back in time. `absent` (admission/ledger/absent.py): who may close the page -> 0 while in line, else the key of the place.
+local function abandon_place(id, key, attempted_ms)
+  if watches_turns() and call('ZSCORE', k.absent, id) then
+    call('ZADD', k.absent, string.format('%.0f', key), id)
+  else
+    call('HINCRBY', k.tally, 'abandoned', 1)
+  end
   lose_place(key, attempted_ms)
 end
 
@@ -416,7 +420,11 @@ OPERATIONS[3] = function(id, key, _, low) -- peek
 end
 
 OPERATIONS[11] = function(id, key, high, low) -- reclaim
-  if not (session_of(id) or waiter(id) or holds_turn(key)) then return gone() end
+  if waiter(id) then
+    if s.claim_ms > 0 and call('ZCARD', k.absent) < failures.ABSENT_MAX then call('ZADD', k.absent, 'NX', 0, id) end
+  elseif not (session_of(id) or holds_turn(key)) then
+    return gone()
+  end
   return OPERATIONS[3](id, key, high, low)
 end
 
@@ -472,6 +480,11 @@ OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
     call('ZREM', k.line, old)
     call('ZREM', k.due, old)
     if state.kept == old then state.kept = new end
+  end
+  local absent_key = watches_turns() and call('ZSCORE', k.absent, old)
+  if absent_key then
+    call('ZADD', k.absent, absent_key, new)
+    call('ZREM', k.absent, old)
   end
   spend_place(old)
   failures.rename(old, new)

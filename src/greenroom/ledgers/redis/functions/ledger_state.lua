@@ -49,7 +49,7 @@ local FIELDS = {
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
-  'extended', 'left', 'turns', 'failures',
+  'extended', 'left', 'turns', 'absent', 'failures',
   'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
@@ -149,7 +149,7 @@ local function new_epoch()
   state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
   state.reported_ms, state.contact_ms = now, 0 -- the fence stays: without an answer in this epoch it is closed
   state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
-  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere, k.kept_gifts, k.left)
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere, k.kept_gifts, k.left, k.absent)
   state.whole = true
   dirty = true
 end

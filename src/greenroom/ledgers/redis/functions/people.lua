@@ -177,14 +177,17 @@ local function join_line(id, key)
   call('ZADD', k.line, string.format('%.0f', key), id)
   state.waiting = state.waiting + 1
   count_second(key, 1)
+  if watches_turns() then call('ZADD', k.absent, 'XX', 0, id) end
 end
 
-local function leave_line(id, key)
+-- `strays`: the visitor stayed away.
+local function leave_line(id, key, strays)
   call('ZREM', k.line, id)
   call('ZREM', k.due, id)
   state.waiting = state.waiting - 1
   if state.kept == id then state.kept = 0 end
   count_second(key, -1)
+  if not strays and watches_turns() then call('ZREM', k.absent, id) end
 end
 
 -- Calls `lost(id, key, attempted)` for ghosts among at most `limit`, and takes them out of the line.
@@ -198,8 +201,8 @@ local function sweep_line(limit, lost)
     if rows[place] ~= state.kept or floor(state.kept_ms / CELL_MS) < cell then
       local score = tonumber(rows[place + 1])
       local key = key_of(rows[place])
-      leave_line(rows[place], key)
-      lost(key, floor(score / REFRESHES) + ORIGIN_MS - score % REFRESHES - GRACE_MS)
+      leave_line(rows[place], key, true)
+      lost(rows[place], key, floor(score / REFRESHES) + ORIGIN_MS - score % REFRESHES - GRACE_MS)
     end
   end
   return #rows == 2 * limit

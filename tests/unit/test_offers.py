@@ -8,12 +8,17 @@ from config_service_in_memory import DeskInMemory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.calls.messages import CallMessage, mail_of, message, push_body
+from greenroom.calls.web_push import MESSAGE_MAX
 from greenroom.configuration import rooms, zones
+from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
 from greenroom.model.offer import OFFERS_MAX, Offer, fewer_than, left_of
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import Held
 from greenroom.offers import changes
+from greenroom.outbound.mail import MailServer
 from greenroom.pages import compile_page
+from greenroom.pages.brand import NO_BRAND
 from greenroom.pages.language import language
 
 NOW_MS = 1_790_000_000_000
@@ -152,3 +157,55 @@ def test_visitors_without_a_place_share_a_page_only_with_the_same_offers() -> No
     new = {"position": 0, "in_line": False, "ahead": 0}
     first, second = (PAGE.html(held(offer(left), **new)) for left in ("few", "many"))
     assert first != second
+
+
+# -- messages to visitors who are called -----------------------------------------------------------
+
+
+def called(kind: str, *offers: Offer, url: str = "", tag: str = "en-US") -> CallMessage:
+    call = VisitorCall(EMAIL, "a@b.example", 1, NOW_MS, tag, "https://shop.example/", 600_000)
+    return message(kind, call, NO_BRAND, "shop.example", url, "", None, 10, offers)
+
+
+def mailed(made: CallMessage) -> list[str]:
+    mail = mail_of(made, MailServer("", 25, "none", sender="a@b.example"), "c@d.example", NOW_MS)
+    return [part.get_content() for part in mail.iter_parts()]
+
+
+def pushed(made: CallMessage) -> str:
+    return str(json.loads(push_body(made))["body"])
+
+
+@pytest.mark.parametrize("kind", [SOON, NOW])
+def test_messages_say_what_is_left_in_one_line(kind: str) -> None:
+    made = called(kind, offer("few", "A & B"), offer("none", "Circle"), offer("1200", "Box"))
+    left = "A & B: €45 · few left; Circle: €45 · sold out; Box: €45 · 1,200 left"
+    plain, html = mailed(made)
+    assert plain.startswith(f"{left}\n\n{made.body}")
+    assert f"<p>{left.replace('&', '&amp;')}</p>" in html
+    assert pushed(made) == f"{made.body.rstrip(':')}\n{left}"
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_messages_say_plainly_that_everything_is_sold_out(tag: str) -> None:
+    made = called(NOW, offer("none"), offer("0", "Circle"), tag=tag)
+    assert made.stock == language(tag).offers["gone"]
+
+
+@pytest.mark.parametrize(("kind", "offers"), [(CONFIRM, [offer("few")]), (NOW, [])])
+def test_other_messages_say_nothing_of_it(kind: str, offers: list[Offer]) -> None:
+    made = called(kind, *offers)
+    assert mailed(made)[0].startswith(made.body)
+    assert "<p></p>" not in mailed(made)[1]
+    assert pushed(made) == made.body.rstrip(":")
+
+
+def test_a_message_of_many_offers_stays_short_and_fits_a_push_service() -> None:
+    many = [offer("few", f"Category {number} {'x' * 40}") for number in range(OFFERS_MAX)]
+    made = called(NOW, *many)
+    assert made.stock.endswith("left …")
+    assert made.stock.count(";") == 2
+    assert len(called(NOW, offer("few", "x" * 100), *many).stock) < 260
+    long = called(NOW, *many, url=f"https://shop.example/{'x' * (MESSAGE_MAX - 300)}")
+    assert len(push_body(long)) <= MESSAGE_MAX
+    assert pushed(long) == long.body.rstrip(":")

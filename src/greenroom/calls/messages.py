@@ -8,11 +8,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from greenroom.calls.web_push import MESSAGE_MAX
 from greenroom.model.call import CONFIRM, NOW, VisitorCall
+from greenroom.model.offer import Offer, left_of
 from greenroom.model.visit import Estimate
 from greenroom.outbound.mail import MailServer
 from greenroom.pages.brand import Brand
-from greenroom.pages.language import language
+from greenroom.pages.filled import offer_line
+from greenroom.pages.language import Language, language
+
+STOCK_MAX = 240
+"""Characters; the first offer is always named whole."""
 
 LINK_MAX = 950
 """A line of a mail has at most 998 bytes."""
@@ -30,7 +36,9 @@ class _Unfolded(str):
 
 
 class CallMessage(NamedTuple):
-    """`url`: to the place, or to the page that confirms; `stop`: to the one that refuses."""
+    """`url`: to the place, or to the page that confirms; `stop`: to the one that refuses; `stock`:
+    what is left, or empty.
+    """
 
     kind: str
     title: str
@@ -40,6 +48,7 @@ class CallMessage(NamedTuple):
     stop_text: str
     tag: str
     direction: str
+    stock: str = ""
 
 
 def message(
@@ -51,6 +60,7 @@ def message(
     stop: str,
     estimate: Estimate | None,
     claim_min: int,
+    offers: tuple[Offer, ...] = (),
 ) -> CallMessage:
     words = language(call.language)
     site = brand.title.removeprefix(" · ") or host
@@ -67,7 +77,21 @@ def message(
         body = words.call["wait"].replace("{time}", said)
     # a header is one line, whatever an operator has written
     title = " ".join(f"{site}: {heading}".split())
-    return CallMessage(kind, title, body, url, stop, words.call["no"], words.tag, words.dir)
+    stock = _stock(words, offers) if offers and kind != CONFIRM else ""
+    no = words.call["no"]
+    return CallMessage(kind, title, body, url, stop, no, words.tag, words.dir, stock)
+
+
+def _stock(words: Language, offers: tuple[Offer, ...]) -> str:
+    if left_of(offers) == 0:
+        return words.offers["gone"]
+    said = ""
+    for number, offer in enumerate(offers):
+        more = f"{said}; {offer_line(words, offer)}" if number else offer_line(words, offer)
+        if number and len(more) > STOCK_MAX:
+            return f"{said} …"
+        said = more
+    return said
 
 
 def mail_of(message: CallMessage, server: MailServer, to: str, now_ms: int) -> EmailMessage:
@@ -80,14 +104,16 @@ def mail_of(message: CallMessage, server: MailServer, to: str, now_ms: int) -> E
     if len(message.stop) <= LINK_MAX:
         mail["List-Unsubscribe"] = _Unfolded(f"<{message.stop}>")
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    lead = f"{message.stock}\n\n" if message.stock else ""
     mail.set_content(
-        f"{message.body}\n{message.url}\n\n-- \n{message.stop_text}:\n{message.stop}\n",
+        f"{lead}{message.body}\n{message.url}\n\n-- \n{message.stop_text}:\n{message.stop}\n",
         cte="quoted-printable",
     )
     url, stop = escape(message.url), escape(message.stop)
+    lead = f"<p>{escape(message.stock)}</p>" if message.stock else ""
     mail.add_alternative(
         f'<!doctype html><html lang="{message.tag}" dir="{message.direction}"><body>'
-        f"<h1>{escape(message.title)}</h1><p>{escape(message.body)}</p>"
+        f"<h1>{escape(message.title)}</h1>{lead}<p>{escape(message.body)}</p>"
         f'<p><a href="{url}">{url}</a></p>'
         f'<p><a href="{stop}">{escape(message.stop_text)}</a></p></body></html>\n',
         subtype="html",
@@ -97,13 +123,15 @@ def mail_of(message: CallMessage, server: MailServer, to: str, now_ms: int) -> E
 
 
 def push_body(message: CallMessage) -> bytes:
-    """For the worker of the page."""
+    """For the worker of the page. Says nothing of what is left where that would be too long."""
+    body = message.body.rstrip(":：")
     said = {
         "title": message.title,
-        "body": message.body.rstrip(":："),
+        "body": f"{body}\n{message.stock}" if message.stock else body,
         "url": message.url,
         "last": message.kind == NOW,
         "lang": message.tag,
         "dir": message.direction,
     }
-    return msgspec.json.encode(said)
+    encoded = msgspec.json.encode(said)
+    return encoded if len(encoded) <= MESSAGE_MAX else msgspec.json.encode(said | {"body": body})

@@ -185,7 +185,8 @@ class CallSender:
             url = self._calling.place_link(room, ticket_id, call, now_ms, min(lasts_ms, DAY_MS))
         host = call.url.split("/")[2].partition(":")[0]
         brand = room.page.brand_in(call.language)
-        made = message(kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min)
+        offers = room.offers or ()
+        made = message(kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers)
         return await (self._mail if call.channel == "email" else self._push)(call, made, claim_min)
 
     async def _mail(self, call: VisitorCall, made: CallMessage, _claim_min: int) -> Tried:

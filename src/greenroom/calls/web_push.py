@@ -19,6 +19,9 @@ _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 RECORD_SIZE = 4_096
 """Push services need take no more than 4,096 bytes in all."""
 
+MESSAGE_MAX = RECORD_SIZE - 16 - 4 - 1 - 65 - 1 - 16
+"""Bytes: salt, size, length and key go before, a delimiter and a tag after."""
+
 TOKEN_S = 12 * 3_600
 """At most a day (RFC 8292)."""
 

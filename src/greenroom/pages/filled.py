@@ -125,22 +125,11 @@ def slots_of(words: Language) -> Slots:
 
 def offers_in(words: Language) -> ReadTexts:
     """What is left and since when, as lines in HTML and in JSON; what it means to this visitor."""
-    number = numbers_in(words)
     short, gone = words.offers["short"].encode(), words.offers["gone"].encode()
-
-    def line(offer: Offer) -> str:
-        left = offer.left
-        said = (
-            words.offers["number"].format(n=number(left).decode())
-            if left
-            else words.offers["none" if left == 0 else offer.available]
-        )
-        parts = [offer.price, said] if offer.price else [said]
-        return f"{offer.name}: {' · '.join(parts)}"
 
     @lru_cache(OFFERS_KEPT)
     def texts(offers: tuple[Offer, ...]) -> tuple[bytes, bytes]:
-        lines = [line(offer) for offer in offers]
+        lines = [offer_line(words, offer) for offer in offers]
         as_of_s = min(offer.as_of_ms for offer in offers) // 1000
         said = iso_second(as_of_s)[:16].replace("T", " ")
         lines.append(f"{words.labels['updated']}: {words.clock.format(clock=said)}")
@@ -154,6 +143,17 @@ def offers_in(words: Language) -> ReadTexts:
         return *texts(offers), gone if f.sold_out else short if f.outnumbered else b""
 
     return read
+
+
+def offer_line(words: Language, offer: Offer) -> str:
+    """`Stalls: €45 to €95 · few left`."""
+    left = offer.left
+    said = (
+        words.offers["number"].format(n=words.number(left))
+        if left
+        else words.offers["none" if left == 0 else offer.available]
+    )
+    return f"{offer.name}: {f'{offer.price} · ' if offer.price else ''}{said}"
 
 
 def _clock_in(words: Language) -> Callable[[int], bytes]:

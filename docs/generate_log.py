@@ -44,6 +44,8 @@ MEANS = {
     "notifications_waiting": "the store does not answer",
     "notification_given_up": "after a day",
     "notification_not_delivered": "tried again",
+    "offers_header_refused": "logged again after a value that is right",
+    "offers_not_written": "tried again with the next response",
     "probe_not_possible": "no file descriptor or memory",
     "redis_failed": "visitors are held until it answers",
     "report_failed": "a probe agent cannot report; kept meanwhile",

@@ -347,7 +347,7 @@ def shared_greenroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
 
 class Application(BaseHTTPRequestHandler):
     """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends
-    the command.
+    the command, `/offers` says what is left.
     """
 
     protocol_version = "HTTP/1.1"
@@ -369,6 +369,8 @@ class Application(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if self.path.startswith("/revoke"):
             self.send_header("Cf-Waiting-Room-Command", "revoke")
+        if self.path.startswith("/offers"):
+            self.send_header("Greenroom-Offers", '[{"name": "Stalls", "available": 3}]')
         self.end_headers()
         if self.path.startswith("/slow?"):
             self.wfile.flush()

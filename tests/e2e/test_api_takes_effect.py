@@ -57,8 +57,10 @@ def test_a_room_made_by_the_api_holds_visitors_and_tells_how_it_is_doing(
         "total_active_users": 1,
         "new_users_per_minute": 1,
     }
-    room = api.ask("POST", rooms, {**document, "json_response_enabled": True}).result["id"]
-    soon(lambda: running.visitor().get().waiting, "the room holds a newcomer")
+    document |= {"json_response_enabled": True, "greenroom": {"offers_header": True}}
+    room = api.ask("POST", rooms, document).result["id"]
+    soon(lambda: running.visitor().get("/offers").waiting, "the room holds a newcomer")
+    soon(lambda: api.ask("GET", f"{rooms}/{room}/offers").result, "the application's offers")
     waiting = running.visitor()
     waiting.take_place()
     status = api.ask("GET", f"{rooms}/{room}/status").result

@@ -190,6 +190,9 @@ class ScriptedDecisions:
         self.commands.append(command)
         return self.obeyed
 
+    def hear_offers(self, _forward: Forward, said: bytes) -> None:
+        self.commands.append(said)
+
     def failed_document(self, forward: Forward) -> FailedDocument:
         self.failed += 1
         return FailedDocument(forward, self)

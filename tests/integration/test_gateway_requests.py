@@ -292,6 +292,19 @@ def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, 
     run(story())
 
 
+def test_what_the_origin_says_is_left_is_heard_and_never_shown(rig, run) -> None:
+    async def story() -> None:
+        rig.app = rig.says(
+            b'HTTP/1.1 200 OK\r\nGREENROOM-Offers: [{"name": "a"}]\r\nContent-Length: 0\r\n\r\n'
+        )
+        async with rig.running():
+            response = await rig.get(head="Greenroom-Offers: of a visitor\r\n")
+        assert response.header("Greenroom-Offers") is None
+        assert rig.decisions.commands == [b'[{"name": "a"}]']
+
+    run(story())
+
+
 def test_headers_for_one_hop_stop_here(rig, run) -> None:
     async def story() -> None:
         rig.app = rig.says(

@@ -1,16 +1,22 @@
 """What is left: what operators may say, what visitors are told of it, and when they are warned."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from config_service_in_memory import DeskInMemory
+from decision_sites import sites_in
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from visitors import Browser
 
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
 from greenroom.calls.web_push import MESSAGE_MAX
 from greenroom.configuration import rooms, zones
+from greenroom.decision.verdict import Forward
 from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
 from greenroom.model.offer import OFFERS_MAX, Offer, fewer_than, left_of
 from greenroom.model.room import LANGUAGES, Room
@@ -20,6 +26,8 @@ from greenroom.outbound.mail import MailServer
 from greenroom.pages import compile_page
 from greenroom.pages.brand import NO_BRAND
 from greenroom.pages.language import language
+from greenroom.runtime.origin_offers import OriginOffers
+from greenroom.web.config_service import ChangeContext
 
 NOW_MS = 1_790_000_000_000
 ROOM = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
@@ -157,6 +165,83 @@ def test_visitors_without_a_place_share_a_page_only_with_the_same_offers() -> No
     new = {"position": 0, "in_line": False, "ahead": 0}
     first, second = (PAGE.html(held(offer(left), **new)) for left in ("few", "many"))
     assert first != second
+
+
+# -- the header of the application -----------------------------------------------------------------
+
+
+class Service:
+    """As ConfigService, on a configuration in memory."""
+
+    def __init__(self, desk: DeskInMemory) -> None:
+        self.desk = desk
+        self.authors: list[str] = []
+
+    def look(self, ask: Any) -> Any:
+        return ask(self.desk.known)
+
+    def trial(self, plan: Any) -> Any:
+        known = self.desk.known
+        return plan(known, ChangeContext(NOW_MS, str)).answer(known)
+
+    def change(self, author: str, plan: Any) -> Any:
+        self.authors.append(author)
+        return self.desk.do(plan)
+
+
+def test_what_the_application_says_is_written_once_and_what_is_wrong_is_logged_once(
+    config_service: DeskInMemory, room: tuple[str, str]
+) -> None:
+    async def story() -> None:
+        service = Service(config_service)
+        offers = OriginOffers(service)  # type: ignore[arg-type]
+        shop = config_service.known.rooms[room[1]].record
+
+        async def says(*values: Any) -> list[str]:
+            """The newest of these counts. What is left then."""
+            for value in values:
+                said = value if isinstance(value, bytes) else json.dumps(value).encode()
+                offers.said(shop, said)
+            await offers.write()
+            return [one.available for one in config_service.known.offers_of(room[1]) or ()]
+
+        assert await says([STALLS], [STALLS, CIRCLE]) == ["few", "12"]
+        assert await says([STALLS, CIRCLE], [CIRCLE | {"available": "12"}, STALLS]) == ["12", "few"]
+        assert await says([CIRCLE | {"as_of": "2026-11-27T08:00:00Z"}, STALLS]) == ["12", "few"]
+        assert service.authors == ["application"] * 2
+        with capture_logs() as logs:
+            for wrong in (
+                b"few",
+                b"\xff",
+                {},
+                [{"name": "a"}],
+                b"[" * 8_000,
+                b"[" * 9_000,
+                [STALLS] * 21,
+            ):
+                assert await says(wrong) == ["12", "few"]
+        assert [(one["event"], one["room"]) for one in logs] == [("offers_header_refused", "shop")]
+        assert await says([]) == []
+        with capture_logs() as logs:
+            await says(b"few")
+        assert len(logs) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_only_responses_to_admitted_visitors_say_it_and_only_where_allowed(
+    tmp_path: Path, allowed: bool
+) -> None:
+    site = sites_in(tmp_path)(offers_header=allowed)
+    heard: list[tuple[str, bytes]] = []
+    site.decisions.offers_said = lambda room, said: heard.append((room.id, said))
+    reply = Browser(site).visit()
+    assert isinstance(reply, Forward)
+    site.decisions.hear_offers(Forward(), b"[]")
+    assert heard == []
+    site.decisions.hear_offers(reply, b"[]")
+    assert heard == [("r", b"[]")] * allowed
 
 
 # -- messages to visitors who are called -----------------------------------------------------------

@@ -50,6 +50,7 @@ from greenroom.decision.verdict import Forward, Verdict
 from greenroom.model.answer import Answer
 from greenroom.model.clock import Clock
 from greenroom.model.record import replace
+from greenroom.model.room import Room
 from greenroom.model.route import is_below
 from greenroom.model.visit import (
     NO_HOME,
@@ -98,6 +99,8 @@ class DecisionService:
         self._holding = Holding(sealer, observe)
         self.use(table)
         self.data_centers: DataCenters | None = None
+        self.offers_said: Callable[[Room, bytes], None] = lambda _room, _said: None
+        """Must not block or raise."""
         self._sealer = sealer
         self._tickets = TicketReader(sealer).find
         self.now_ms = clock.now_ms
@@ -193,6 +196,12 @@ class DecisionService:
 
         compiled.ledger.leave(forward.ticket.id, 0, ended)
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
+
+    def hear_offers(self, forward: Forward, said: bytes) -> None:
+        """Of a response to an admitted visitor, where the operator allowed it."""
+        schedule = self.table.rooms.get(forward.room_id)
+        if schedule is not None and forward.ticket is not None and schedule.now.room.offers_header:
+            self.offers_said(schedule.now.room, said)
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
         return OpenSession(forward, self, place)

@@ -45,6 +45,9 @@ class Receiver(Protocol):
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """The Set-Cookie value to send instead of the ticket, or empty."""
 
+    def hear_offers(self, forward: Forward, said: bytes) -> None:
+        """The application's `Greenroom-Offers`, of any room."""
+
     def open_session(self, forward: Forward, place: int) -> OpenSession: ...
 
     def failed_document(self, forward: Forward) -> FailedDocument: ...

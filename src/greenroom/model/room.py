@@ -453,6 +453,12 @@ class Room:
             "more", "Paths that go first", "One on each line, such as /checkout.", lines=True
         ),
     )
+    offers_header: bool = spec(
+        "responses of the application may say what is left, in the header Greenroom-Offers",
+        False,
+        extension=True,
+        form=FormSpec("more", "The application says what is left (Greenroom-Offers)"),
+    )
     native_pass: str = spec(
         "short-lived proof for visitors who are inside, which a proxy verifies without asking: JWT"
         " (hs256, es256) or nginx's secure_link",

@@ -5,6 +5,7 @@ Cloudflare's API.
 from dataclasses import fields
 from typing import Annotated, Any
 
+import msgspec
 from starlette.responses import Response
 
 from greenroom.configuration.dependencies import Edit, Read, RoomPath, WithConfig
@@ -20,14 +21,19 @@ from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
     PlannedChange,
+    entry_of,
     refuse_read_only,
 )
 from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
+from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Query, Router
 from greenroom.web.stores import ConfigStore
 from greenroom.web.time_format import milliseconds, moment, plain_moment
+
+SAID_MAX = 8_192
+"""Bytes of a header: twice what OFFERS_MAX usual offers need."""
 
 
 class Available:
@@ -98,6 +104,24 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
         offers = tuple(_made(values, at.now_ms) for values in read)
         record = OfferSet(id=room_id, offers=offers)
         return PlannedChange([Put(record, room_id)], lambda _after: show(offers))
+
+    return plan
+
+
+def by_origin(room_id: str, said: bytes) -> ConfigChange:
+    """As `replace_all`, by the value of a Greenroom-Offers header."""
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        entry = entry_of(known.rooms, "waiting room", room_id)
+        if len(said) > SAID_MAX:
+            reason = f"must be at most {SAID_MAX} bytes, not {len(said)}"
+            raise Refused(ApiFault(Code.TOO_LARGE, reason))
+        try:
+            documents = msgspec.json.decode(said)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            reason = f"must be JSON, not {said[:60].decode('latin-1')!r}"
+            raise Refused(ApiFault(Code.BAD_BODY, reason)) from None
+        return replace_all(entry.parent, room_id, documents)(known, at)
 
     return plan
 

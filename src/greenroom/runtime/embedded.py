@@ -39,7 +39,7 @@ from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.errors import GreenroomError
 from greenroom.gateway.documents import Documents, is_document
-from greenroom.gateway.wire.answer_head import COMMAND, is_for_caches, private_caching
+from greenroom.gateway.wire.answer_head import COMMAND, OFFERS, is_for_caches, private_caching
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import forwarded_as_sent
@@ -235,6 +235,8 @@ class AppRequests:
                     kept.append(pair)
             elif name == COMMAND:
                 command = pair[1]
+            elif name == OFFERS:
+                pass  # for the built-in gateway alone; no visitor gets it
             elif cookie and is_for_caches(name):
                 caching.append((name, pair[1]))
             else:

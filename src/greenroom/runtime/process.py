@@ -59,6 +59,7 @@ from greenroom.runtime.ledger_store import ProcessLedgerStore, tend
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside, keep_time
 from greenroom.runtime.notifications import Notifications, WhatRuns
+from greenroom.runtime.origin_offers import OriginOffers
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.start_ledgers import (
@@ -70,6 +71,7 @@ from greenroom.runtime.start_ledgers import (
 )
 from greenroom.runtime.status_page import StatusListeners
 from greenroom.settings.process import Address
+from greenroom.web.config_service import ConfigService
 
 VERSION = version("greenroom")
 COMPILED = is_compiled()
@@ -358,6 +360,8 @@ class Process:
             )
             decision.data_centers = assemble.data_centers(self.config)
             calls = self._calls(data, decision, ending)
+            offers = OriginOffers(ConfigService(self._followed.store, self._clock))
+            decision.offers_said = offers.said
             capacity = self._capacity = self._made_capacity(ledgers, health)
             ending.push_async_callback(capacity.close)
             self._settle(decision.table, ledgers, ledgers.open)
@@ -389,6 +393,7 @@ class Process:
                     *calls,
                     self._compile_the_rest,
                     self._check_health,
+                    offers.run,
                     lambda: capacity.run(lambda: decision.table),
                     lambda: self._analytics.run(WithTargets(ledgers, capacity)),
                     self._control_plane.export_metrics,

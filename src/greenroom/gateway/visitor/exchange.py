@@ -301,6 +301,8 @@ class Exchange(OriginRequest):
         """The ticket and our own lines that go out with this answer: none when shared caches may keep
         it, a farewell when the origin says so.
         """
+        if head.offers:
+            visitor.gateway.receiver.hear_offers(forward, head.offers)
         if (
             head.command
             and forward.obeys_origin

@@ -16,6 +16,7 @@ from greenroom.gateway.wire.head_records import RequestHead
 _CACHE_HEADERS = frozenset((b"cache-control", b"edge-control", b"x-accel-expires"))
 
 COMMAND = b"cf-waiting-room-command"
+OFFERS = b"greenroom-offers"
 
 NO_BODY = frozenset((204, 304))
 
@@ -31,7 +32,7 @@ _READ = frozenset(
         b"set-cookie",
     )
 )
-_SPECIAL_NAMES = _DROPPED | _READ | _CACHE_HEADERS | {COMMAND}
+_SPECIAL_NAMES = _DROPPED | _READ | _CACHE_HEADERS | {COMMAND, OFFERS}
 
 _LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([0-9]) +([1-9][0-9][0-9](?: [\t\x20-\x7e\x80-\xff]*)?)")
@@ -76,6 +77,7 @@ class AnswerHead(msgspec.Struct):
     cookies: tuple[bytes, ...] = ()
     caching: tuple[tuple[bytes, bytes], ...] = ()  # lower-case name and value by `is_for_caches`
     command: bytes = b""
+    offers: bytes = b""
     upgrade: bytes = b""
     upgrading: bool = False  # Connection has the option upgrade
     accept: bytes = b""
@@ -182,7 +184,7 @@ def _read(block: bytes) -> AnswerHead | None:
 
 def _classify(head: AnswerHead, code: int) -> None:
     head.digit = min(code // 100, 5)
-    head.directs = bool(head.caching or head.command) or code in FAILURES
+    head.directs = bool(head.caching or head.command or head.offers) or code in FAILURES
     if head.content_length is not None:
         head.length_line = b"Content-Length: %d\r\n" % head.content_length
         head.plain = code >= 200 and code not in NO_BODY
@@ -254,6 +256,8 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
         head.idle_s = int(found[1]) if found else 0
     elif name == COMMAND:
         head.command = value
+    elif name == OFFERS:
+        head.offers = value
     elif name == b"upgrade":
         head.upgrade = value.lower()
     else:

@@ -53,7 +53,14 @@ def merged(one: int, other: int) -> int:
     """Of two rows of one visitor: the earlier beginning, and what is furthest."""
     since_s = min(one >> SINCE_BITS, other >> SINCE_BITS)
     state, end_s = max((row & _STATES, sum(parts_of(row)[:2])) for row in (one, other))
+    if state == USED and not (_was_taken(one) or _was_taken(other)):
+        return row_of(since_s, 0, USED)
     return row_of(since_s, min(OFFSET_MOST_S, end_s - since_s), state)
+
+
+def _was_taken(row: int) -> bool:
+    _, offset_s, state = parts_of(row)
+    return state == USED and offset_s > 0
 
 
 class Failures:
@@ -117,8 +124,8 @@ class Failures:
 
     def is_taken(self, ticket_id: bytes, now_ms: int) -> bool:
         """Whether its visitor has re-entered."""
-        since_s, offset_s, state = parts_of(self.rows.get(ticket_id, 0))
-        return state == USED and offset_s > 0 and now_ms < since_s * 1000 + WINDOW_MS
+        row = self.rows.get(ticket_id, 0)
+        return _was_taken(row) and now_ms < (row >> SINCE_BITS) * 1000 + WINDOW_MS
 
     def take(self, ticket_id: bytes, now_ms: int) -> bool:
         """Whether the turn was kept; now it is used."""

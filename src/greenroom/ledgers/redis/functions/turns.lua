@@ -29,9 +29,10 @@ function failures.absorb(id, since_s, offset_s, what)
   local own_s, own_offset_s, own = failures.known(id)
   if own_s then
     local end_s = since_s + offset_s
+    local taken = (what == failures.USED and offset_s > 0) or (own == failures.USED and own_offset_s > 0)
     if own > what or (own == what and own_s + own_offset_s > end_s) then what, end_s = own, own_s + own_offset_s end
     since_s = min(since_s, own_s)
-    offset_s = min(failures.OFFSET_MOST_S, end_s - since_s)
+    offset_s = (what ~= failures.USED or taken) and min(failures.OFFSET_MOST_S, end_s - since_s) or 0
   end
   failures.put(id, since_s, offset_s, what)
 end

@@ -317,9 +317,9 @@ def test_a_compressed_body_is_decoded_within_the_limit_before_it_is_compared(
 
 def test_a_page_without_end_is_judged_by_its_beginning_and_timed_until_the_timeout() -> None:
     endless = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 20_000
-    result = run(lambda port: check("HTTP", port, timeout=1), answers(endless, then_s=60))
+    result = run(lambda port: check("HTTP", port, timeout=3), answers(endless, then_s=60))
     assert (result.ok, result.tries) == (True, 1)
-    assert 500 < result.rtt_ms < 1_500  # a busy machine connects late, or looks late
+    assert 2_000 < result.rtt_ms < 3_500  # a busy machine connects late, or looks late
 
 
 def test_the_time_of_a_large_page_is_that_of_its_whole_body() -> None:

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from admission_world import small_room
 from hypothesis import given
 from hypothesis import strategies as st
+from rules_visit import arrival
 from visitors import Browser, Site
 
 from greenroom.decision.verdict import Forward
@@ -76,8 +76,7 @@ def test_only_admitted_visitors_go_first(tmp_path: Path) -> None:
     assert isinstance(forward, Forward)
 
     def first(forward: Any, method: str, path: str) -> bool:
-        arrival = SimpleNamespace(method=method, path=path)
-        return site.decisions.goes_first(forward, arrival)  # type: ignore[arg-type]
+        return site.decisions.goes_first(forward, arrival(path, method=method))
 
     assert [
         first(forward, *one)

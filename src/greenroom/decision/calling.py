@@ -14,11 +14,11 @@ import msgspec
 from greenroom.admission.decide import CALL_QUERY, MOVE_QUERY, asked_by_own_page
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.moving_place import CODE_MS, LONGEST_CODE_MS, code_of
-from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.observer import Decided, DecisionEvent
 from greenroom.decision.own_page import OwnPage
 from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
 from greenroom.decision.room_schedule import CompiledRoom
-from greenroom.decision.tickets import Sealer, marked
+from greenroom.decision.tickets import marked
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.call import EMAIL, PUSH, TRAVEL_MINUTES, VisitorCall
@@ -112,16 +112,8 @@ class CallDesk(Protocol):
 
 
 class Calling(OwnPage):
-    def __init__(
-        self,
-        sealer: Sealer,
-        now_ms: Callable[[], int],
-        failed: Callable[[Exception, Inquiry], Verdict],
-        observe: Observer,
-    ) -> None:
-        super().__init__(sealer, now_ms, failed, observe)
-        self.desk: CallDesk | None = None
-        """None: this process calls nobody."""
+    desk: CallDesk | None = None
+    """None: this process calls nobody."""
 
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival, desk = asked.arrival, self.desk

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from greenroom.admission.decide import MOVE_QUERY, asked_by_own_page, is_away, rank
 from greenroom.decision.inquiry import Inquiry
-from greenroom.decision.observer import Decided, DecisionEvent, Observer
+from greenroom.decision.observer import Decided, DecisionEvent
 from greenroom.decision.own_page import OwnPage
 from greenroom.decision.render import ONWARD, OUTAGE, for_scripts
 from greenroom.decision.room_schedule import CompiledRoom
@@ -78,16 +78,8 @@ def code_of(sealer: Sealer, room_id: bytes, ticket: Ticket, now_ms: int, lasts_m
 
 
 class MovingPlace(OwnPage):
-    def __init__(
-        self,
-        sealer: Sealer,
-        now_ms: Callable[[], int],
-        failed: Callable[[Exception, Inquiry], Verdict],
-        observe: Observer,
-    ) -> None:
-        super().__init__(sealer, now_ms, failed, observe)
-        self.moved: Callable[[CompiledRoom, bytes, bytes], None] | None = None
-        """Receives the room, and the ids of a place or session before and after a move."""
+    moved: Callable[[CompiledRoom, bytes, bytes], None] | None = None
+    """Receives the room, and the ids of a place or session before and after a move."""
 
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival = asked.arrival

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -183,7 +184,7 @@ class CallSender:
             wait_s = max(estimate.most_s, estimate.p75_s) if estimate else 0.0
             lasts_ms = int(wait_s * 1000) + (claim_min + 10) * 60_000
             url = self._calling.place_link(room, ticket_id, call, now_ms, min(lasts_ms, DAY_MS))
-        host = call.url.split("/")[2].partition(":")[0]
+        host = urlsplit(call.url).hostname or ""
         brand = room.page.brand_in(call.language)
         offers = room.offers or ()
         made = message(kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers)

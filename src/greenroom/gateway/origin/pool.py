@@ -335,7 +335,7 @@ class Pool:
         counts: Counts,
         loop: asyncio.AbstractEventLoop,
         guard: OriginGuard,
-        goes_first: Callable[[Forward | None, Arrival], bool] = lambda _forward, _arrival: False,
+        goes_first: Callable[[Forward | None, Arrival], bool],
     ) -> None:
         self._goes_first = goes_first
         self.origin = origin

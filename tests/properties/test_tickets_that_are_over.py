@@ -9,8 +9,8 @@ import pytest
 from broken_builds import Break, Broken, Trial, around, found_by, must_be_found
 from mover_trials import tickets_that_are_over
 
+from greenroom.admission.ledger import visiting
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.transfers import transfers
 from greenroom.model.visit import Outcome, Standing
 
 pytestmark = pytest.mark.slow
@@ -31,13 +31,13 @@ def searching(instead: Callable[[Outcome | None, Ledger, bytes, int], Outcome | 
     """A build that answers with `instead` (None: as before) when a session is searched."""
 
     def build(patch: pytest.MonkeyPatch) -> None:
-        original = transfers._search
+        original = visiting._search
 
         def search(ledger: Any, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome | None:
             outcome = original(ledger, ticket_id, served_ms, now_ms)
             return instead(outcome, ledger, ticket_id, now_ms) or outcome
 
-        patch.setattr(transfers, "_search", search)
+        patch.setattr(visiting, "_search", search)
 
     return build
 

@@ -15,13 +15,13 @@ from broken_builds import Break, Broken, found_by, must_be_found
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.forgotten import Forgotten
+from greenroom.admission.coordinator.session_transfers import SessionTransfers
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.moves import Moves, MovesDown, MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.transfers.session_transfers import SessionTransfers
-from greenroom.admission.transfers.transfers import visit
 from greenroom.model.visit import Standing, make_key
 
 NAMES = ("fra", "nyc", "sin")

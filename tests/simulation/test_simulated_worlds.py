@@ -26,7 +26,7 @@ from small_worlds import (
 )
 
 from greenroom.admission.coordinator.data_center import DataCenter
-from greenroom.admission.transfers import transfers
+from greenroom.admission.ledger import visiting
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.checks import fairness, verdict
 from greenroom.simulator.report import report
@@ -118,7 +118,7 @@ def test_who_moves_near_the_end_of_the_session_keeps_it(monkeypatch: pytest.Monk
     assert verdict(watch) == []
     assert watch.world.crowd.searched
     assert watch.world.crowd.forgotten <= 2
-    monkeypatch.setattr(transfers, "_search", lambda *_: transfers.GONE)
+    monkeypatch.setattr(visiting, "_search", lambda *_: visiting.GONE)
     assert watched(scenario).world.crowd.forgotten > 4
 
 

@@ -23,11 +23,13 @@ from small_worlds import (
     trials,
 )
 
+from greenroom.admission.coordinator import session_transfers
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.coordinator.pace import Pace
+from greenroom.admission.coordinator.session_transfers import SessionTransfers
 from greenroom.admission.lease import Lease, PermitSource
-from greenroom.admission.ledger import exchange
+from greenroom.admission.ledger import exchange, transfers, visiting
 from greenroom.admission.ledger.failures import FAILING, USED, Failures, parts_of, row_of
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_turns import MovingTurns
@@ -37,8 +39,6 @@ from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.methods import Fifo
-from greenroom.admission.transfers import session_transfers, transfers
-from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.capacity import CapacityLaw, Window
 from greenroom.simulator.scenario import Behaviour, Fault
 from greenroom.simulator.traces import room
@@ -322,7 +322,7 @@ def books_every_gift_again(patch: pytest.MonkeyPatch) -> None:
 
 @broken(4)
 def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
-    trusting = transfers.visit
+    trusting = visiting.visit
 
     def visit(ledger: Any, *arguments: Any) -> Any:
         ledger.strong, strong = False, ledger.strong

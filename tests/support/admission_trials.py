@@ -14,7 +14,7 @@ from admission_world import START_MS, HandClock, answer_of, bits, small_room, ti
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger.failures import fail, reenter
+from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.methods import OVERTAKING_MS

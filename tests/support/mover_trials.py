@@ -10,7 +10,7 @@ from admission_world import small_room
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.transfers.transfers import visit
+from greenroom.admission.ledger.visiting import visit
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 

@@ -15,12 +15,13 @@ from redis_world import TRIAL_LIBRARY
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
 from greenroom.admission.ledger.extending import extend
-from greenroom.admission.ledger.failures import WINDOW_MS, fail, parts_of, reenter
+from greenroom.admission.ledger.failing import fail, reenter
+from greenroom.admission.ledger.failures import WINDOW_MS, parts_of
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving import move
+from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.transfers.transfers import visit
 from greenroom.ledgers.redis.answers import (
     ARRIVE,
     EXTEND,

@@ -10,7 +10,7 @@ from admission_world import START_MS, small_room, ticket_id
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import coordinator_problems, problems
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.transfers.transfers import visit
+from greenroom.admission.ledger.visiting import visit
 from greenroom.model.visit import Standing, make_key
 
 

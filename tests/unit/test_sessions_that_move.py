@@ -11,8 +11,8 @@ from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
 from greenroom.admission.coordinator.memory import center_row, recalled, room_row
-from greenroom.admission.transfers.session_transfers import SessionTransfers
-from greenroom.admission.transfers.transfers import take_over
+from greenroom.admission.coordinator.session_transfers import SessionTransfers
+from greenroom.admission.ledger.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
 
 ONE = ticket_id(1)

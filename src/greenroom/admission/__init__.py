@@ -5,7 +5,7 @@
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.transfers.transfers import visit
 
 __all__ = ["Coordinator", "Ledger", "SyncDown", "SyncUp", "problems", "visit"]

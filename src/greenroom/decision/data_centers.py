@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from greenroom.admission.transfers.transfers import is_outlived
+from greenroom.admission.ledger.visiting import is_outlived
 from greenroom.ledgers.port import LedgerPort
 from greenroom.model.record import replace
 from greenroom.model.visit import HOME_BYTES, Outcome, Standing, Ticket

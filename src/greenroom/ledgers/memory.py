@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
 from greenroom.admission.ledger.extending import extend
-from greenroom.admission.ledger.failures import fail, reenter
+from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.moving import move, move_back
 from greenroom.admission.ledger.tally import Taken

@@ -6,10 +6,11 @@ visitors wait.
 from collections.abc import Callable
 
 from greenroom.admission.coordinator.coordinator import Coordinator
-from greenroom.admission.ledger.failures import fail, reenter
+from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.keeping import AGAIN_MS, HELD_MS, is_due
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
+from greenroom.admission.ledger.visiting import is_outlived, visit
 from greenroom.admission.ledger_time import STEP_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
@@ -21,7 +22,6 @@ from greenroom.admission.sync_schedule import (
     SLOTS_MOST,
     SyncSchedule,
 )
-from greenroom.admission.transfers.transfers import is_outlived, visit
 from greenroom.model.line_table import FRESH_MS, LineTable
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, make_key

@@ -17,6 +17,7 @@ from heapq import heappop
 
 from greenroom.admission.coordinator.allotment import Allotment
 from greenroom.admission.coordinator.data_center import DataCenter, remembered_units
+from greenroom.admission.coordinator.session_transfers import SessionTransfers
 from greenroom.admission.coordinator.summaries import Summaries
 from greenroom.admission.coordinator.whole_line import WholeLine
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
@@ -24,7 +25,6 @@ from greenroom.admission.lease import CUT_OFF_MS, WINDOW_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.admission.pacing import gap_us
-from greenroom.admission.transfers.session_transfers import SessionTransfers
 from greenroom.model.room import Room
 
 ORPHAN_SLACK_MS = 5_000

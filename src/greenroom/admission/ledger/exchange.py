@@ -1,47 +1,21 @@
 """What a ledger and the coordinator tell each other: the report, and how an answer is taken in."""
 
-from typing import Protocol
-
 from msgspec import structs
 
 from greenroom.admission.lease import Lease
-from greenroom.admission.ledger.reporting import Reporting
-from greenroom.admission.ledger.sessions import Sessions
-from greenroom.admission.ledger.waits import Waits
-from greenroom.admission.messages.census import Ages, Census
+from greenroom.admission.ledger.state import LedgerState
+from greenroom.admission.ledger.transfers import hear
+from greenroom.admission.messages.census import Ages
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.admission.queueing.line import GRACE_MS, Line
-from greenroom.admission.transfers.transfers import SessionLedger, hear
+from greenroom.admission.queueing.line import GRACE_MS
 
 REMEMBERS_MS = 31 * 86_400_000
 """The longest session is shorter."""
 
 
-class ExchangingLedger(SessionLedger, Protocol):
-    epoch: int
-    empty_ms: int
-    """When it began without what an earlier one knew; 0: it knows that."""
-    lease: Lease
-    line: Line
-    moves: Moves
-    waits: Waits
-    census: Census
-    reporting: Reporting
-    elsewhere: Elsewhere | None
-
-    @property
-    def sessions(self) -> Sessions: ...
-
-    @property
-    def life_ms(self) -> int: ...
-
-    @property
-    def longest_refresh_ms(self) -> int: ...
-
-
-def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
+def farewell(ledger: LedgerState, now_ms: int) -> SyncUp | None:
     """None where no fence is known to be in force. The next epoch begins at once, without any unit
     but those of sessions and behind the fence until it is answered: what is on its way to this
     epoch is refused, and no session is renewed.
@@ -56,7 +30,7 @@ def farewell(ledger: ExchangingLedger, now_ms: int) -> SyncUp | None:
     return last
 
 
-def report(ledger: ExchangingLedger, now_ms: int, want: int) -> SyncUp:
+def report(ledger: LedgerState, now_ms: int, want: int) -> SyncUp:
     """Gives back what is to be given back."""
     lease, line, reporting = ledger.lease, ledger.line, ledger.reporting
     lease.give_back(now_ms)
@@ -81,7 +55,7 @@ def unknown_ms(lease: Lease, now_ms: int) -> int:
     return max(0, lease.unknown_until_ms - now_ms) if lease.unknown_until_ms else -1
 
 
-def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
+def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
     """In any order and any number of times."""
     if down.epoch != ledger.epoch:
         if down.epoch > ledger.epoch:
@@ -104,7 +78,7 @@ def apply(ledger: ExchangingLedger, down: SyncDown, now_ms: int) -> None:
     ledger.reporting.borrowing.answered(down.answers, ledger.lease.permits, now_ms)
 
 
-def _begin_epoch(ledger: ExchangingLedger, epoch: int, now_ms: int) -> None:
+def _begin_epoch(ledger: LedgerState, epoch: int, now_ms: int) -> None:
     """People stay, units do not."""
     ledger.epoch, ledger.born_ms = max(now_ms, epoch), now_ms
     ledger.lease = ledger.lease.begin_epoch(len(ledger.sessions.inside), now_ms)

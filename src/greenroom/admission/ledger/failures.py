@@ -12,15 +12,8 @@ or is sent out by an operator has none. `failures.lua` does the same in Redis. B
 rows follow their visitors (`moving_turns`).
 """
 
-from typing import Protocol
-
-from greenroom.admission.lease import Lease
-from greenroom.admission.ledger.sessions import Sessions
-from greenroom.admission.messages.turns import EVERYWHERE
-from greenroom.admission.queueing.line import Line
-from greenroom.admission.records import FAILED, FAILED_STATES, FAILED_USED, SESSION, pack
+from greenroom.admission.records import FAILED, FAILED_STATES, FAILED_USED, pack
 from greenroom.admission.timer_wheel import Wheel
-from greenroom.model.visit import Outcome, Standing
 
 STILL_MS = 1_800_000
 TURN_KEPT_MS = 900_000
@@ -31,8 +24,6 @@ GAP_MS = 60_000
 """Longest time between two failures in which the origin is taken to have failed all along: pages of
 failures try again after some ten seconds.
 """
-
-GONE, GONE_KEPT = Outcome(Standing.GONE), Outcome(Standing.GONE, kept_ms=1)
 
 FAILING, KEPT, USED = 1, 2, FAILED_USED
 SINCE_BITS, OFFSET_BITS = 14, 2
@@ -158,99 +149,3 @@ class Failures:
             since_s = self.rows.get(ticket_id, 0) >> SINCE_BITS
             if now_ms >= since_s * 1000 + WINDOW_MS:
                 self.rows.pop(ticket_id, None)
-
-
-class LeavingTurns(Protocol):
-    def leave(self, ticket_id: bytes, to: str, now_ms: int) -> list[bytes]:
-        """What is known of this visitor goes to another data center. Returns records."""
-
-
-class Failable(Protocol):
-    """A ledger, as far as failures need it."""
-
-    @property
-    def failures(self) -> Failures: ...
-
-    @property
-    def moving_turns(self) -> "LeavingTurns": ...
-
-    @property
-    def lease(self) -> Lease: ...
-
-    @property
-    def renews(self) -> bool: ...
-
-    @property
-    def life_ms(self) -> int: ...
-
-    @property
-    def sessions(self) -> Sessions: ...
-
-    @property
-    def log(self) -> list[bytes]: ...
-
-    @property
-    def line(self) -> Line: ...
-
-    def view(self, ticket_id: bytes, now_ms: int) -> Outcome: ...
-
-    def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome: ...
-
-    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
-        """The time of this session was over; its unit is free."""
-
-
-def fail(ledger: Failable, ticket_id: bytes, now_ms: int) -> Outcome:
-    """A document of the origin failed for this visitor. ACTIVE, with `kept_ms` for which the turn
-    would be kept after the session; GONE without a living session.
-    """
-    outcome = ledger.view(ticket_id, now_ms)
-    if outcome.standing is not Standing.ACTIVE:
-        return GONE
-    failures, renewed_ms = ledger.failures, outcome.renewed_ms
-    before = failures.rows.get(ticket_id)
-    still_ms = failures.fail(ticket_id, now_ms)
-    if still_ms is None:
-        return outcome
-    if failures.rows[ticket_id] != before:  # once a second at most, however many fail
-        ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
-    # a failure in another data center may seem to come later: clocks differ by a round trip
-    if still_ms > 0 and not ledger.renews and not ledger.lease.fenced(now_ms):
-        renewed_ms = min(now_ms, renewed_ms + still_ms)
-        if renewed_ms > outcome.renewed_ms:
-            ledger.sessions.renew(ticket_id, renewed_ms)
-            ledger.log.append(pack(SESSION, ticket_id, renewed_ms))
-    ends_ms = renewed_ms + ledger.life_ms
-    kept_ms = TURN_KEPT_MS if failures.keeps(ticket_id, ends_ms) else 0
-    return Outcome(Standing.ACTIVE, ends_ms, renewed_ms, kept_ms=kept_ms)
-
-
-def over(ledger: Failable, ticket_id: bytes, now_ms: int) -> Outcome:
-    """GONE; with `kept_ms` where `reenter` has something to give."""
-    failures, renewed_ms = ledger.failures, ledger.sessions.renewed(ticket_id)
-    if renewed_ms is None:
-        waits = ticket_id in ledger.line.slots and failures.is_taken(ticket_id, now_ms)
-        return GONE_KEPT if waits or failures.is_kept(ticket_id, now_ms) else GONE
-    ends_ms = renewed_ms + ledger.life_ms
-    kept = failures.keeps(ticket_id, ends_ms)
-    return GONE_KEPT if kept and now_ms // 1000 < (ends_ms + TURN_KEPT_MS) // 1000 else GONE
-
-
-def reenter(ledger: Failable, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-    """An accepted ticket whose session is over: takes the place of the old key, and makes a try, if
-    the turn was kept. A try too for who has done so and waits; else GONE.
-    """
-    sessions, failures = ledger.sessions, ledger.failures
-    renewed_ms = sessions.renewed(ticket_id)
-    if renewed_ms is not None:
-        ends_ms = renewed_ms + ledger.life_ms
-        if now_ms < ends_ms:
-            return ledger.view(ticket_id, now_ms)
-        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms)
-    if failures.take(ticket_id, now_ms):
-        sessions.revive(ticket_id)
-        ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
-        ledger.moving_turns.leave(ticket_id, EVERYWHERE, now_ms)
-    elif ticket_id not in ledger.line.slots or not failures.is_taken(ticket_id, now_ms):
-        return GONE
-    return ledger.poll(ticket_id, key, now_ms, random_bits)

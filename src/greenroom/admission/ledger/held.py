@@ -2,8 +2,6 @@
 nothing; only the moment changes at which a visitor in line is expected again.
 """
 
-from greenroom.admission.lease import Lease
-from greenroom.admission.ledger.lookahead import Lookahead
 from greenroom.admission.ledger.refresh import (
     CALLED_REFRESH_MS,
     FIRST_REFRESH_MS,
@@ -12,9 +10,9 @@ from greenroom.admission.ledger.refresh import (
     later,
     soon,
 )
-from greenroom.admission.ledger.waits import Waits, not_before
+from greenroom.admission.ledger.state import LedgerState
+from greenroom.admission.ledger.waits import not_before
 from greenroom.admission.messages.room_summary import Elsewhere
-from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.line_table import due, ranks, table_of
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
 from greenroom.model.line_table import LineTable
@@ -25,26 +23,13 @@ from greenroom.model.visit import TIE_BITS, Estimate, Outcome, Standing, make_ke
 WAITING = Standing.WAITING
 
 
-class HeldVisitors:
-    def __init__(self, room: Room, now_ms: int) -> None:
-        self.lease = Lease()
-        self.line = Line()
-        self.waits = Waits(room, now_ms)
-        self.lookahead = Lookahead(now_ms)
-        self.halted = False
-        self.elsewhere: Elsewhere | None = None
+class HeldVisitors(LedgerState):
+    def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
+        super().__init__(room, data_center, epoch, now_ms)
         self._queueing: QueueingMethod = QUEUEING_METHODS[room.queueing_method]()
         self._method = room.queueing_method
         self._rejecting = False
         self._configure_line(room)
-
-    def line_ms(self, now_ms: int) -> int:
-        """Keys of all data centers are made of the coordinator's clock."""
-        return now_ms + self.lease.line_ahead_ms
-
-    @property
-    def longest_refresh_ms(self) -> int:
-        return self._refresh_max_ms * 11 // 10
 
     @property
     def called(self) -> int:

@@ -8,7 +8,7 @@ rules.
   proves presence.
 - A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting
   ticket of that id can be valid.
-- `held`, the base class, has what those who are held are told.
+- The base classes: `held` has what those who are held are told, `state` the parts.
 
 `random_bits` are 64 bits. `log` collects records of what happened (`records`); the owner stores
 them before it answers the visitor, and calls `undo` when that fails.
@@ -18,21 +18,15 @@ from collections.abc import Mapping
 
 from greenroom.admission.lease import PermitSource
 from greenroom.admission.ledger import exchange
-from greenroom.admission.ledger.absent import AbsentVisitors
-from greenroom.admission.ledger.failures import Failures, over
+from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.admission.ledger.held import WAITING, HeldVisitors
 from greenroom.admission.ledger.keeping import is_rare, kept_ms
-from greenroom.admission.ledger.moving_turns import MovingTurns
-from greenroom.admission.ledger.newcomers import Newcomers
-from greenroom.admission.ledger.provisional import PROVISIONAL_MS, Provisional
+from greenroom.admission.ledger.provisional import PROVISIONAL_MS
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
-from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.restoring import restore
-from greenroom.admission.ledger.sessions import BEGAN_BITS, BEGAN_MASK, Sessions
+from greenroom.admission.ledger.sessions import BEGAN_BITS, BEGAN_MASK
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.ledger.turns import KEPT_MS, Turns
-from greenroom.admission.messages.census import Census
-from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack, pack_turn
@@ -51,7 +45,7 @@ SWEEP_SLICE = 500
 the next tick, which is soon.
 """
 
-GONE = Outcome(Standing.GONE)
+GONE, GONE_KEPT = Outcome(Standing.GONE), Outcome(Standing.GONE, kept_ms=1)
 ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
 
 
@@ -59,27 +53,13 @@ class Ledger(HeldVisitors):
     """All operations of one room in one data center."""
 
     def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
-        super().__init__(room, now_ms)
-        self.data_center = data_center
-        self.epoch = epoch
-        self.sessions = Sessions(room.session_ms)
-        self.failures = Failures()
-        self.moving_turns = MovingTurns(self.failures, self.sessions.revive)
-        self.provisional = Provisional()
-        self.newcomers = Newcomers()
-        self.census = Census()
-        self.moves = Moves()
-        self.turns: Turns | None = None
-        self.absent = AbsentVisitors()
-        self.born_ms = self.empty_ms = now_ms
-        self.log: list[bytes] = []
+        super().__init__(room, data_center, epoch, now_ms)
         self._swept = 0
         self._unseen = 0  # newcomers whose tickets have not come back, about
-        self.reporting = Reporting(now_ms)
         self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = (
             None  # who, with what, the place, and whether paced
         )
-        self._opened_ms = self.life_ms = self.all_ended_ms = 0
+        self._opened_ms = 0
         self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
 
@@ -218,7 +198,7 @@ class Ledger(HeldVisitors):
         sessions = self.sessions
         session = sessions.inside.get(ticket_id)
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
-            return over(self, ticket_id, now_ms) if self.failures.rows else GONE
+            return self._over(ticket_id, now_ms) if self.failures.rows else GONE
         sessions.seen[ticket_id] = now_ms
         if sessions.unshown:
             self.see(ticket_id, now_ms)
@@ -284,21 +264,6 @@ class Ledger(HeldVisitors):
             and self._called(self.line.rank(self.line.keys[slot]))
         ):
             self.line.keep(slot, now_ms + kept_ms(gap_ms), now_ms)
-
-    def leave_line(self, ticket_id: bytes) -> bool:
-        """Gives up a place; whether there was one."""
-        slot = self.line.slots.get(ticket_id, -1)
-        if slot >= 0:
-            self.line.remove(ticket_id)
-            self.absent.rows.pop(ticket_id, None)
-        return slot >= 0
-
-    def drop_place(self, ticket_id: bytes) -> None:
-        """The visitor of this place has been let in elsewhere since the last try here."""
-        slot = self.line.slots[ticket_id]
-        self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
-        self.leave_line(ticket_id)
-        self.log.append(pack(END, ticket_id, 0))
 
     # -- what operators and time change ------------------------------------------------------------
 
@@ -510,6 +475,16 @@ class Ledger(HeldVisitors):
         if begun_ms is not None:
             self.newcomers.see(begun_ms, now_ms)
 
+    def _over(self, ticket_id: bytes, now_ms: int) -> Outcome:
+        """GONE; with `kept_ms` where `failing.reenter` has something to give."""
+        failures, renewed_ms = self.failures, self.sessions.renewed(ticket_id)
+        if renewed_ms is None:
+            waits = ticket_id in self.line.slots and failures.is_taken(ticket_id, now_ms)
+            return GONE_KEPT if waits or failures.is_kept(ticket_id, now_ms) else GONE
+        ends_ms = renewed_ms + self.life_ms
+        kept = failures.keeps(ticket_id, ends_ms)
+        return GONE_KEPT if kept and now_ms // 1000 < (ends_ms + TURN_KEPT_MS) // 1000 else GONE
+
     def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
         """The answer for a waiting ticket whose id has or had its session."""
         renewed_ms = self.sessions.renewed(ticket_id)
@@ -592,9 +567,3 @@ class Ledger(HeldVisitors):
     def _turn_came(self, turns: Turns, key: int, now_ms: int) -> None:
         if key > turns.passed:
             self.log.append(pack_turn(turns.admitted(key, now_ms), key))
-
-    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
-        self.lease.free()
-        self.log.append(pack(END, ticket_id, until_ms))
-        if self.failures.rows:
-            self.log += self.failures.end(ticket_id, ended_ms)

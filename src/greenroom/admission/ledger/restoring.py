@@ -1,36 +1,13 @@
 """How a ledger takes over what an earlier life of it has written down."""
 
-from typing import Protocol
-
-from greenroom.admission.lease import CLOSING_MS, Lease
-from greenroom.admission.ledger.failures import Failures, parts_of
-from greenroom.admission.ledger.sessions import Sessions
-from greenroom.admission.queueing.line import Line
+from greenroom.admission.lease import CLOSING_MS
+from greenroom.admission.ledger.failures import parts_of
+from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.records import END, LedgerMemory, pack
 
 
-class Restorable(Protocol):
-    @property
-    def sessions(self) -> Sessions: ...
-
-    @property
-    def lease(self) -> Lease: ...
-
-    @property
-    def failures(self) -> Failures: ...
-
-    @property
-    def line(self) -> Line: ...
-
-    @property
-    def log(self) -> list[bytes]: ...
-
-    @property
-    def longest_refresh_ms(self) -> int: ...
-
-
 def restore(
-    ledger: Restorable, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
+    ledger: LedgerState, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
 ) -> None:
     """Into an empty ledger. `ended_ms`: when an operator ended all sessions; those renewed before
     that do not come back, and their units may be closing: every id counts that may have had one

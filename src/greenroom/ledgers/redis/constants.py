@@ -14,11 +14,12 @@ from greenroom.admission.ledger import (
     refresh,
     sessions,
     tempo,
+    transfers,
     turns,
+    visiting,
 )
 from greenroom.admission.messages import census, moves
 from greenroom.admission.queueing import line, line_table, methods
-from greenroom.admission.transfers import transfers
 from greenroom.model import line_table as public_table
 from greenroom.model import visit
 from greenroom.model.visit import Standing
@@ -62,7 +63,7 @@ CONSTANTS: Mapping[str, float] = {
     "TURN_ENTRIES": turns.ENTRIES,
     "TURN_STEP_MS": turns.STEP_MS,
     "TEMPO_SLOT_MS": tempo.SLOT_MS,
-    "TRANSFER_HELD_MS": transfers.HELD_MS,
+    "TRANSFER_HELD_MS": visiting.HELD_MS,
     "WINDOW_MS": estimate.WINDOW_MS,
 }
 

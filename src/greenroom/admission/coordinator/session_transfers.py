@@ -3,27 +3,12 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.turn_relay import TurnRelay
 from greenroom.admission.messages.moves import NOWHERE, MovesDown, MovesUp
-from greenroom.admission.transfers.turn_relay import TurnRelay
 
-
-class TransferCounts(Protocol):
-    """What moving a session changes for a data center (`coordinator.data_center.DataCenter`)."""
-
-    name: str
-    epoch: int
-    retired: bool
-    given_up: bool
-    orphans: int
-    orphans_until_ms: int
-    moved_in: int
-    moved_out: int
-    arrived: int
-
-
-KnownDataCenters = Callable[[str], TransferCounts | None]
+KnownDataCenters = Callable[[str], DataCenter | None]
 Doubts = Callable[[str], bool]
 """Whether a data center may still be told of bookings of an earlier coordinator."""
 
@@ -66,7 +51,7 @@ class SessionTransfers:
             pending.taken = ()
 
     def book(
-        self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int, remembered: int
+        self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int, remembered: int
     ) -> int:
         """Applies counts, in any order; returns the change of the pool, only for what is unknown
         from earlier times. A gift to a doubted data center is not booked yet: what that one has
@@ -88,7 +73,7 @@ class SessionTransfers:
             pending.arrivals.popleft()
         return change
 
-    def _book_gifts(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> int:
+    def _book_gifts(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> int:
         """Returns how many had reached their ledgers in earlier times, where they are counted."""
         before, booked, given = center.moved_out, 0, up.given
         first = up.given - len(up.gifts) + 1
@@ -110,7 +95,7 @@ class SessionTransfers:
         center.moved_out = max(before, given)
         return center.moved_out - before - booked
 
-    def hear(self, center: TransferCounts, up: MovesUp, now_ms: int, until_ms: int) -> None:
+    def hear(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> None:
         """Claims and denials, of the newest report only."""
         self._forget(now_ms)
         self._turns.hear(center.name, up.turns, now_ms)
@@ -145,7 +130,7 @@ class SessionTransfers:
                 self._follow(center.name, ticket_id, left, until_ms)
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
 
-    def answer(self, center: TransferCounts, now_ms: int) -> MovesDown | None:
+    def answer(self, center: DataCenter, now_ms: int) -> MovesDown | None:
         """The message to this data center; None while no visitor has ever moved."""
         pending = self._by_data_center.get(center.name)
         turns = None
@@ -194,7 +179,7 @@ class SessionTransfers:
 
     def _claim(
         self,
-        center: TransferCounts,
+        center: DataCenter,
         pending: PendingTransfers,
         ticket_id: bytes,
         home: str,
@@ -220,7 +205,7 @@ class SessionTransfers:
         self._pending(owner_name).wanted[ticket_id] = center.name
 
     def _is_elsewhere(
-        self, center: TransferCounts, pending: PendingTransfers, ticket_id: bytes
+        self, center: DataCenter, pending: PendingTransfers, ticket_id: bytes
     ) -> bool:
         """Whether a ledger rightly lacks the session: its unit was booked to another one or is on
         the way to it.
@@ -273,7 +258,7 @@ class SessionTransfers:
 
     def _orphan(
         self,
-        owner: TransferCounts,
+        owner: DataCenter,
         ticket_id: bytes,
         to: str,
         now_ms: int,
@@ -290,7 +275,7 @@ class SessionTransfers:
         return True
 
     def _lost_on_the_way(
-        self, center: TransferCounts, pending: PendingTransfers, until_ms: int
+        self, center: DataCenter, pending: PendingTransfers, until_ms: int
     ) -> None:
         """Booked by an earlier coordinator for an unknown ledger: unused until any such session
         must have ended.

@@ -1,0 +1,83 @@
+"""The parts of one room's ledger in one data center. `Ledger` decides with them; what only reads or
+changes them (`restoring`, `exchange`, `transfers`) works on this class.
+"""
+
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.absent import AbsentVisitors
+from greenroom.admission.ledger.failures import Failures
+from greenroom.admission.ledger.lookahead import Lookahead
+from greenroom.admission.ledger.moving_turns import MovingTurns
+from greenroom.admission.ledger.newcomers import Newcomers
+from greenroom.admission.ledger.provisional import Provisional
+from greenroom.admission.ledger.reporting import Reporting
+from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.turns import Turns
+from greenroom.admission.ledger.waits import Waits
+from greenroom.admission.messages.census import Census
+from greenroom.admission.messages.moves import Moves
+from greenroom.admission.messages.room_summary import Elsewhere
+from greenroom.admission.queueing.line import Line
+from greenroom.admission.records import END, pack
+from greenroom.model.room import Room
+
+
+class LedgerState:
+    def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
+        self.data_center = data_center
+        self.epoch = epoch
+        self.born_ms = now_ms
+        self.empty_ms = now_ms
+        """When it began without what an earlier one knew; 0: it knows that."""
+        self.all_ended_ms = 0
+        """When an operator ended all sessions here; 0: never."""
+        self.life_ms = 0
+        self.strong = room.strong_sessions
+        self.renews = not room.disable_session_renewal
+        self.halted = False
+        self.lease = Lease()
+        self.line = Line()
+        self.waits = Waits(room, now_ms)
+        self.lookahead = Lookahead(now_ms)
+        self.elsewhere: Elsewhere | None = None
+        self.sessions = Sessions(room.session_ms)
+        self.failures = Failures()
+        self.moving_turns = MovingTurns(self.failures, self.sessions.revive)
+        self.provisional = Provisional()
+        self.newcomers = Newcomers()
+        self.census = Census()
+        self.moves = Moves()
+        self.turns: Turns | None = None
+        self.absent = AbsentVisitors()
+        self.reporting = Reporting(now_ms)
+        self.log: list[bytes] = []
+        self._refresh_max_ms = room.check_in_max_s * 1000
+
+    def line_ms(self, now_ms: int) -> int:
+        """Keys of all data centers are made of the coordinator's clock."""
+        return now_ms + self.lease.line_ahead_ms
+
+    @property
+    def longest_refresh_ms(self) -> int:
+        return self._refresh_max_ms * 11 // 10
+
+    def leave_line(self, ticket_id: bytes) -> bool:
+        """Gives up a place; whether there was one."""
+        slot = self.line.slots.get(ticket_id, -1)
+        if slot >= 0:
+            self.line.remove(ticket_id)
+            self.absent.rows.pop(ticket_id, None)
+        return slot >= 0
+
+    def drop_place(self, ticket_id: bytes) -> None:
+        """The visitor of this place has been let in elsewhere since the last try here."""
+        slot = self.line.slots[ticket_id]
+        self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
+        self.leave_line(ticket_id)
+        self.log.append(pack(END, ticket_id, 0))
+
+    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
+        """The time of this session was over; its unit is free."""
+        self.lease.free()
+        self.log.append(pack(END, ticket_id, until_ms))
+        if self.failures.rows:
+            self.log += self.failures.end(ticket_id, ended_ms)

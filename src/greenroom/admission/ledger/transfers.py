@@ -1,0 +1,67 @@
+"""Sessions that follow their visitors between data centers, as a ledger sends and receives them
+(`moves`).
+"""
+
+from greenroom.admission.ledger.state import LedgerState
+from greenroom.admission.messages.moves import MovesDown
+from greenroom.admission.records import END, SESSION, pack
+
+SOURCE_SLACK_MS = 60_000
+"""Ledgers name a gift until its session is over, by clocks of their own."""
+
+
+def hear(ledger: LedgerState, down: MovesDown, now_ms: int, newest: bool) -> None:
+    """Applies the coordinator's message; `newest`: it answers the last report."""
+    ledger.moves.confirm(down, newest)
+    if down.turns:
+        ledger.log += ledger.moving_turns.hear(down.turns, now_ms)
+    remembered_ms = now_ms + ledger.sessions.life_ms + SOURCE_SLACK_MS
+    for ticket_id, age_ms, source in ledger.moves.new_arrivals(down):
+        if ledger.moves.is_again(source, remembered_ms):
+            ledger.lease.returned_freed += 1  # nobody may spend it: there is no such unit
+        else:
+            take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
+    for ticket_id, to in down.wanted:
+        give(ledger, ticket_id, to, now_ms)
+
+
+def take_over(ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: int) -> None:
+    """Takes over a session and its unit. Pages served on trust renewed it; a second unit for the
+    same visitor is free.
+    """
+    sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
+    if claim:
+        renewed_ms = max(renewed_ms, claim.served_ms)
+    ledger.leave_line(ticket_id)
+    ledger.moves.found(ticket_id)
+    if ticket_id in sessions.inside:
+        ledger.lease.free()
+        renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
+    elif renewed_ms <= ledger.all_ended_ms:  # it was on the way when an operator ended all sessions
+        ledger.lease.close(1, now_ms)
+        ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+        return
+    sessions.revive(ticket_id)
+    sessions.resume(ticket_id, renewed_ms)
+    ledger.log.append(pack(SESSION, ticket_id, renewed_ms))
+
+
+def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
+    """Ends a session here, because its visitor is at `to`."""
+    sessions = ledger.sessions
+    renewed_ms = sessions.renewed(ticket_id)
+    if renewed_ms is not None and now_ms >= (ends_ms := renewed_ms + sessions.life_ms):
+        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms)
+        renewed_ms = None
+    if renewed_ms is None:
+        ledger.moves.missing(ticket_id)
+    else:
+        sessions.forget(ticket_id)
+        ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
+    ledger.log += ledger.moving_turns.leave(ticket_id, to, now_ms)
+    if renewed_ms is None:
+        return
+    # a page on trust may be served until the ticket is over, and is searched a session longer; a
+    # turn is kept so long
+    remembered_ms = sessions.life_ms + max(sessions.life_ms, ledger.moving_turns.lasts_ms)
+    ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + remembered_ms)

@@ -1,0 +1,157 @@
+"""A visitor whose session is, or was, in another data center."""
+
+from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.moves import NOWHERE, Claim
+from greenroom.model.visit import Outcome, Standing
+
+HELD_MS = 1_000
+"""Retry of a visitor who is held while a session is on its way: two syncs take about as long."""
+RENEWAL_SLACK_MS = 1_000
+"""Clocks of data centers compare to within a round trip, and a transfer takes about two syncs."""
+GONE = Outcome(Standing.GONE)
+
+
+def is_outlived(found: Outcome, home: bool, renewed_ms: int) -> bool:
+    """Whether a session that was found here is older than the ticket's, which another data center
+    has (not `home`): what is left of it behind a fence or a cut. The ticket then stays as it is.
+    """
+    older = found.renewed_ms + RENEWAL_SLACK_MS < renewed_ms
+    return not home and found.standing is Standing.ACTIVE and older
+
+
+def visit(
+    ledger: Ledger,
+    ticket_id: bytes,
+    key: int,
+    home: str,
+    renewed_ms: int,
+    served_ms: int,
+    now_ms: int,
+    random_bits: int,
+) -> Outcome:
+    """Handles an accepted ticket of another data center (`home`), or of this one before it lost its
+    state.
+
+    `renewed_ms` is the last renewal that the ticket knows, `served_ms` the last page on trust after
+    it, or the same; both by this ledger's clock. ACTIVE: the session is here by now, or the visitor
+    is served on trust: then the ticket keeps its home, and notes `refresh_ms`, the time from
+    renewal to page. ADMITTED: a permit was spent; the home is here then. WAITING: held; GONE: there
+    is no such session, or no longer.
+    """
+    if ticket_id in ledger.sessions.inside:
+        found = ledger.view(ticket_id, now_ms)
+        if found.standing is not Standing.GONE:
+            return found
+    if now_ms >= renewed_ms + ledger.sessions.life_ms:
+        return _outdated(ledger, ticket_id, home, renewed_ms, served_ms, now_ms)
+    if renewed_ms <= ledger.all_ended_ms or _ended_here(ledger, ticket_id, home, renewed_ms):
+        return _ended(ledger, ticket_id, home, renewed_ms, now_ms)
+    if _waits_here(ledger, ticket_id, renewed_ms):
+        return ledger.poll(ticket_id, key, now_ms, random_bits)
+    claim = ledger.moves.claim(ticket_id, home, renewed_ms, now_ms)
+    return _claimed(ledger, ticket_id, claim, renewed_ms, now_ms) or ledger.poll(
+        ticket_id, key, now_ms, random_bits
+    )
+
+
+def _outdated(
+    ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, served_ms: int, now_ms: int
+) -> Outcome:
+    """The session is over, as far as the ticket knows."""
+    kept = ledger.view(ticket_id, now_ms)
+    if kept.kept_ms:
+        return kept
+    claims, life_ms = ledger.moves.claims, ledger.sessions.life_ms
+    if ticket_id in claims:  # held in time, by `_claimed`
+        served_ms = max(served_ms, claims[ticket_id].served_ms)
+    if now_ms < served_ms + life_ms and renewed_ms > ledger.all_ended_ms:
+        return _search(ledger, ticket_id, served_ms, now_ms) or _turn(ledger, ticket_id, now_ms)
+    return _ended(ledger, ticket_id, home, renewed_ms, now_ms)
+
+
+def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int) -> bool:
+    """Whether this ledger knows all of the session, and it is not inside."""
+    known = home == ledger.data_center and renewed_ms >= ledger.born_ms
+    return known and ticket_id not in ledger.moves.elsewhere
+
+
+def _ended(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Outcome:
+    """Nothing is left of the session; a turn may be kept in another data center that had it."""
+    ledger.moves.claims.pop(ticket_id, None)
+    turns = ledger.moving_turns
+    late = now_ms >= renewed_ms + ledger.sessions.life_ms + turns.lasts_ms
+    moved = (
+        home != ledger.data_center or ticket_id in ledger.moves.elsewhere or ticket_id in turns.left
+    )
+    if late or not moved or renewed_ms <= ledger.all_ended_ms:
+        return GONE
+    return _turn(ledger, ticket_id, now_ms)
+
+
+def _waits_here(ledger: Ledger, ticket_id: bytes, renewed_ms: int) -> bool:
+    """Whether the visitor was held here although admitted: no ledger has the session. A place from
+    before the admission is given up.
+    """
+    slot = ledger.line.slots.get(ticket_id, -1)
+    if slot >= 0 and ledger.line.attempted[slot] < renewed_ms:
+        ledger.drop_place(ticket_id)
+        return False
+    return slot >= 0
+
+
+def _claimed(
+    ledger: Ledger, ticket_id: bytes, claim: Claim, renewed_ms: int, now_ms: int
+) -> Outcome | None:
+    """While the session is asked for. None: nothing is left but the line."""
+    if claim.denied:
+        del ledger.moves.claims[ticket_id]
+        kept = ledger.view(ticket_id, now_ms)
+        return kept if kept.kept_ms else None
+    until_ms = renewed_ms + ledger.sessions.life_ms
+    hopeful = ledger.lease.connected(now_ms) and now_ms - claim.since_ms < CUT_OFF_MS
+    if not hopeful:
+        outcome = ledger.admit_mover(ticket_id, now_ms)
+        if outcome:
+            return outcome
+    if ledger.strong:
+        if hopeful:
+            return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
+        return None
+    if ledger.renews:
+        claim.served_ms = now_ms
+        if hopeful and until_ms - now_ms < CUT_OFF_MS:
+            # the session may be over before it is asked for: no page that could not be kept to
+            claim.renewed_ms = now_ms
+            return _held_for(ledger, now_ms)
+    ledger.moves.unconfirmed += 1
+    return Outcome(
+        Standing.ACTIVE, until_ms, renewed_ms, 0, now_ms - renewed_ms if ledger.renews else 0
+    )
+
+
+def _turn(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
+    """The session is over; another data center may keep the turn."""
+    if ledger.lease.connected(now_ms) and ledger.moving_turns.seek(ticket_id, now_ms):
+        return _held_for(ledger, now_ms)
+    return GONE
+
+
+def _search(ledger: Ledger, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome | None:
+    """Holds a visitor whose ticket is over, but who was served on trust since: the session may have
+    followed to there.
+
+    Nothing proves that it did, so no page is served and no permit spent before it has come. None:
+    it did not.
+    """
+    moves = ledger.moves
+    claim = moves.claim(ticket_id, NOWHERE, served_ms, now_ms)
+    if claim.denied or not ledger.lease.connected(now_ms) or now_ms - claim.since_ms >= CUT_OFF_MS:
+        del moves.claims[ticket_id]
+        return None
+    return _held_for(ledger, now_ms)
+
+
+def _held_for(ledger: Ledger, now_ms: int) -> Outcome:
+    """Until the session has come."""
+    return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line), searching=True)

@@ -1,1 +1,0 @@
-"""Sessions that follow their visitors between data centers: both ends of the exchange."""

@@ -21,6 +21,7 @@ function duration(seconds) {
   if (whole < 90) return `${whole} second${whole === 1 ? "" : "s"}`;
   const minutes = Math.ceil(whole / 60);
   if (minutes < 120) return `${minutes} minutes`;
+  if (minutes >= 2880) return `${Math.round(minutes / 1440)} days`;
   const rest = minutes % 60;
   return rest ? `${Math.floor(minutes / 60)} h ${rest} min` : `${minutes / 60} h`;
 }

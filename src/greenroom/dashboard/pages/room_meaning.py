@@ -72,7 +72,7 @@ def has_example(room: Mapping[str, Any]) -> bool:
 def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
     people = (
         f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each"
-        f" for {duration(example.visit_s)}"
+        f" staying {duration(example.visit_s)}"
     )
     wait_s = example.wait_s
     if wait_s is None:

@@ -114,6 +114,8 @@ def duration(seconds: float | None) -> str:
     minutes = -(-whole // 60)
     if minutes < 120:
         return f"{minutes} minutes"
+    if minutes >= 2_880:
+        return f"{round(minutes / 1_440)} days"
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 

@@ -51,13 +51,9 @@ LINE_TABLE_QUERY = "greenroom=line"
 """This query and no other, so that shared caches keep one copy for a path."""
 
 SOONEST_MS = 1_500
-"""Since the last attempt, in a room with a table of the line, which calls visitors before their
-time.
-"""
 
 ROBOTS, ACME_CHALLENGE = "/robots.txt", "/.well-known/acme-challenge/"
 WELL_KNOWN = (ROBOTS, ACME_CHALLENGE)
-"""Crawlers and certificate authorities keep no cookies and give up on an error."""
 
 WELL_KNOWN_RULE = Rule(
     id="pass_well_known",
@@ -77,7 +73,6 @@ that link. Only a POST changes anything.
 CALENDAR_QUERY = "greenroom=calendar"
 
 CALL_QUERY = "greenroom=call"
-"""With a code behind a dot: the link that confirms an address."""
 
 SESSION_QUERY, SESSION_SCRIPT_QUERY = "greenroom=session", "greenroom=session.js"
 
@@ -88,8 +83,6 @@ Found = Sequence[tuple[Ticket, bytes]]
 
 
 class ArrivalQuestion(IntEnum):
-    """See the table above."""
-
     UNCOVERED = 0
     SUSPENDED = 1
     BYPASSED = 2

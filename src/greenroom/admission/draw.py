@@ -23,8 +23,6 @@ SHORT_DIGITS = 32
 
 
 class ScheduledDraw(msgspec.Struct, frozen=True):
-    """Times are Unix milliseconds."""
-
     room_id: str
     event_id: str
     prequeue_start_ms: int

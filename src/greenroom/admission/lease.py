@@ -32,8 +32,6 @@ class PermitSource(IntEnum):
 
 
 class Lease:
-    """Times are milliseconds."""
-
     __slots__ = (
         "admitted",
         "alone",
@@ -79,7 +77,6 @@ class Lease:
         self.disconnected_rate = 0
         self.recall = 0
         self.gap_us = self.spent_until_us = 0
-        """See `pacing`; a gap of 0 is no pacing."""
         self.queueing = False
         self.horizon_ms: int | None = None
         self.pool = 0
@@ -88,11 +85,8 @@ class Lease:
         self.applied = 0
         self.answered_ms: int | None = None
         self.contact_ms = 0
-        """0: none in this epoch."""
         self.fence_ms = 0
-        """0: never."""
         self.later_ms = 0
-        """See `ledger_time`."""
         self.line_ahead_ms = 0
         """The coordinator's clock is the one on which keys are compared."""
         self.round_trip_ms = 0
@@ -227,7 +221,6 @@ class Lease:
             self.closing = 0
 
     def trim(self, now_ms: int) -> None:
-        """One that is exactly 60 s old still counts."""
         window = self.window
         while window and now_ms - window[0] > WINDOW_MS:
             window.popleft()

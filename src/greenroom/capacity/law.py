@@ -26,10 +26,8 @@ GOOD, VERY_SLOW, GROSS = 0.85, 1.5, 2.5
 windows alone; above GROSS admissions stop."""
 
 ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
-"""Shares of documents that failed."""
 
 GROWTH_A_MINUTE = 1.5
-"""Largest factor."""
 
 GROWTH_BEYOND, GROWTH_BEYOND_EASY, EASY = 1.12, 1.4, 0.6
 NEW_GROUND, TRUSTED_S = 0.97, 60.0
@@ -61,7 +59,6 @@ BINDS = 0.9
 EASES, EASE_LEAST = 0.4, 0.2
 """Growth slows down from 1 - EASES of the objective on, to EASE_LEAST."""
 CALM_WINDOWS = 2
-"""Windows in order until admissions that were stopped go on."""
 
 PROBE_MS = 30_000
 """Without any document for this long, a stopped room admits a few visitors as a probe."""
@@ -78,8 +75,6 @@ FAR, USELESS = 0.6, 0.8
 
 
 class CapacityLaw:
-    """One room's law. The caller applies each CapacityTarget to the ledger at once."""
-
     def __init__(self, bounds: OperatorLimits, sessions: int = 0, stopped_ms: int = 0) -> None:
         """`sessions`: where to begin, such as the visitors inside; 0: START_SHARE of the limit.
         `stopped_ms`: since when admissions are stopped, 0: they are not.

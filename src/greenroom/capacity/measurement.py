@@ -14,8 +14,6 @@ from greenroom.capacity.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One room in one process."""
-
     documents: Histogram = Histogram()
     """Since the start of the process, as `failed` and `admitted`."""
     failed: int = 0
@@ -30,8 +28,6 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReport:
-    """All rooms of one process, or what another source says of some."""
-
     at_ms: int
     rooms: Mapping[str, Measurement]
     overloaded: bool = False
@@ -40,8 +36,6 @@ class ProcessReport:
 
 
 class WindowMeter:
-    """Windows of all rooms from the newest report of every process and source."""
-
     def __init__(self) -> None:
         self._before: dict[str, Mapping[str, ProcessReport]] = {}
         self.unchanged: set[str] = set()

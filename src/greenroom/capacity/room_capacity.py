@@ -52,7 +52,6 @@ class CapacityNote:
 
 
 def first_capacity(room: Room) -> int:
-    """Before the first step."""
     start = int(START_SHARE * room.total_active_users)
     return min(room.total_active_users, max(1, room.floor, start))
 

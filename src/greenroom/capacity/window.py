@@ -6,21 +6,16 @@ from greenroom.capacity.histogram import Histogram
 from greenroom.model.room import OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS
 
 WINDOW_MS = 5_000
-"""Length of a window, and the time between two steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What one room's origin answered within WINDOW_MS, in all processes together."""
-
     documents: Histogram = Histogram()
     """Time to the first byte of documents of admitted visitors, of answers below 500."""
     pending: Histogram = Histogram()
-    """Ages, at the end, of requests for documents that are not answered yet."""
     failed: int = 0
     """Documents answered with 5xx or not at all: refused, broken or timed out."""
     active: int = 0
-    """Sessions at the end, in all data centers."""
     admitted: int = 0
     waiting: int = 0
     overloaded: bool = False
@@ -72,4 +67,3 @@ class CapacityTarget:
     """Both as one number, to apply as total_active_users until the next step: `sessions`, or as
     many as are inside and `per_minute` adds to them."""
     reason: str
-    """One sentence for operators."""

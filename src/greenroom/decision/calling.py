@@ -138,7 +138,6 @@ class Calling(OwnPage):
     def place_link(
         self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int, lasts_ms: int
     ) -> str:
-        """The address of the page with a one-time code that takes the place up."""
         away = Ticket(ticket_id, call.key, 0, call.asked_ms, 0, AWAY)
         lasts_ms = min(lasts_ms, LONGEST_CODE_MS + CODE_MS)
         return f"{call.url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, away, now_ms, lasts_ms)}"
@@ -277,7 +276,6 @@ class Calling(OwnPage):
 
 
 def read_request(value: bytes) -> CallRequest | None:
-    """What the header says; None if it is not what the page sends."""
     if not 0 < len(value) <= HEADER_MAX:
         return None
     try:

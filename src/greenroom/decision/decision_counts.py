@@ -35,7 +35,6 @@ class DecisionCounts:
         self._lost_tickets[room_id] = self._lost_tickets.get(room_id, 0) + 1
 
     def of(self, room_id: str) -> dict[str, int]:
-        """Only results that occurred."""
         counts = self._by_room.get(room_id, ())
         found = {name: count for name, count in zip(RESULTS, counts, strict=False) if count}
         for name, counted in (

@@ -38,7 +38,6 @@ from greenroom.pages.page import UNCACHEABLE
 from greenroom.request.admissible import UPDATE_HEADER, prefers_json, shows_page
 
 CODE_MS = 600_000
-"""How long a code is good."""
 
 MOVES_MAX = 4
 """Moves that an old ticket is followed through: as many questions to the ledger for each stale one,

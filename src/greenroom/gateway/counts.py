@@ -47,10 +47,8 @@ MEANINGS: dict[str, str] = {
     "bytes_in": "bytes of request heads, bodies and tunnels sent to origins",
     "bytes_out": "bytes of responses and tunnels sent to visitors",
 }
-"""Every count, in the order in which they are told."""
 
 GAUGES = frozenset(("connections_open", "origin_connections_open", "tunnels_open"))
-"""Those that do not only grow."""
 
 
 class Counts:

@@ -16,8 +16,6 @@ BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
 
 
 class RoomDocuments:
-    """Since the start of the process."""
-
     __slots__ = ("counts", "failed", "sum_s", "traced")
 
     def __init__(self) -> None:
@@ -35,7 +33,6 @@ class RoomDocuments:
 
 
 def is_document(forward: Forward, arrival: Arrival) -> bool:
-    """Of an admitted visitor."""
     if forward.ticket is None or forward.provisional:
         return False
     return (arrival.signs or signs_in(arrival)).document

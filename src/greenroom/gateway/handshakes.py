@@ -17,8 +17,6 @@ RETRY_S = 0.25
 
 
 class Handshakes:
-    """Those under way. `loop` is the gateway's."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop, counts: Counts) -> None:
         self._loop = loop
         self._counts = counts
@@ -31,7 +29,6 @@ class Handshakes:
         return len(self._under_way)
 
     def of(self, address: str) -> int:
-        """How many are under way with this address."""
         return self._of[address]
 
     def begin(
@@ -77,7 +74,6 @@ class Handshakes:
         return bool(oldest)
 
     def close(self) -> None:
-        """Ends all of them."""
         for task in self._under_way:
             task.cancel()
 
@@ -106,7 +102,6 @@ class TlsListener:
         loop.add_reader(sock, self._accept)
 
     def close(self) -> None:
-        """Listens no more. Idempotent."""
         if self._again is not None:
             self._again.cancel()
         if self._sock.fileno() >= 0:

@@ -25,7 +25,6 @@ class RequestRecord(msgspec.Struct, frozen=True):
     arrival: Arrival | None = None
     verdict: Verdict | None = None
     span: RequestSpan | None = None
-    """Where it is traced."""
 
     @property
     def handled(self) -> str:
@@ -40,7 +39,6 @@ class RequestRecord(msgspec.Struct, frozen=True):
 
     @property
     def room_id(self) -> str:
-        """The room that decided, or empty."""
         return self.verdict.room_id if isinstance(self.verdict, Forward | Hold) else ""
 
 

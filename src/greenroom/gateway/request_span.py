@@ -17,7 +17,6 @@ class RequestSpan:
         self.trace_id = trace_id
         self.span_id = span_id
         self.origin_id = origin_id
-        """Of the request to the origin, which is a span inside this one."""
         self.parent_id = parent_id
         self.state = state
         self.decided_at = self.origin_at = self.first_byte_at = 0.0

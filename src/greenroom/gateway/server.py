@@ -156,7 +156,6 @@ class Gateway:
             sock.close()
 
     def connection(self) -> VisitorConnection:
-        """The protocol of a new connection."""
         return VisitorConnection(self.state, self.batch, self._connections)
 
     async def _bound(self, host: str | None, port: int) -> list[socket.socket]:
@@ -228,7 +227,6 @@ class Gateway:
         return {room_id: Histogram.of(found) for room_id, found in ages.items()}
 
     def close(self) -> None:
-        """Ends everything at once. Idempotent."""
         self._closed = True
         self.state.keeps = False
         self._stop_listening()

@@ -24,8 +24,6 @@ from greenroom.settings.limits import Limits
 
 
 class Receiver(Protocol):
-    """What decides about arrivals: `DecisionService`, or `ProxyQuestions` about those of a proxy."""
-
     @property
     def own_cookies(self) -> frozenset[bytes]:
         """Names of cookies that no origin sees or sets."""
@@ -80,9 +78,7 @@ class GatewayState:
         self.on_request = on_request
         """Notified of what became of each request; nothing is measured for None."""
         self.trace: Callable[[Arrival, Peer], RequestSpan | None] | None = None
-        """Begins the span of a request, if it is traced."""
         self.on_span: RequestObserver | None = None
-        """Told as `on_request`, of requests with a span."""
         self.varying: tuple[Varying, ...] = ()
         self.read_head: ReadHead = read_head
         self.live_target = b""
@@ -128,7 +124,6 @@ class GatewayState:
             pool.relimit(limits)
 
     def record(self, record: RequestRecord) -> None:
-        """For the access log and the trace."""
         try:
             if self.on_request is not None:
                 self.on_request(record)
@@ -138,6 +133,5 @@ class GatewayState:
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:
-        """An exception inside the gateway."""
         self.counts.errors += 1
         self.on_error(error)

@@ -142,7 +142,6 @@ class ProcessCapacity:
         self._answers = answers
 
     def of(self, room_id: str) -> tuple[CapacityState | None, int]:
-        """Its state, and how many instances its origin has."""
         return self._states.get(room_id), self._instances.get(room_id, (0, 0))[0]
 
     def count_instances(self, room_id: str, instances: int) -> None:

@@ -128,7 +128,6 @@ class Coordinator(Allotment):
 
     @property
     def ranked_seconds(self) -> dict[int, int] | None:
-        """By arrival second; None where that is not kept."""
         return self._line.seconds if self._ranked else None
 
     @property
@@ -320,7 +319,6 @@ class Coordinator(Allotment):
             self._line.cover(center.name, max(0, center.outstanding))
 
     def _wait_table_for(self, center: DataCenter, now_ms: int) -> WaitTable | None:
-        """None when this data center has it already."""
         if now_ms >= self.forecaster.due_ms:
             self.forecaster.think(self._facts(now_ms), now_ms)
         wait_table = self.forecaster.wait_table

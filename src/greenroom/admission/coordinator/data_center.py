@@ -31,7 +31,6 @@ class DataCenter:
     epoch: int = -1
     heard: int = 0
     answered: int = 0
-    """Number of the newest answer."""
     first: int = 0
     """Earlier coordinators' are lower. 0: none yet."""
     contact_ms: int | None = None
@@ -47,14 +46,12 @@ class DataCenter:
     settled: int = 0
     acknowledged: int = 0
     moved_in: int = 0
-    """Sessions booked to it, because their visitors are there."""
     moved_out: int = 0
     arrived: int = 0
     """Of those moved in, how many it has taken over."""
     orphans: int = 0
     orphans_until_ms: int = 0
     leaving: deque[list[int]] = field(default_factory=deque)
-    """[when, count], soonest first."""
     minute: int = 0
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
     """(answer number, rate), without those outweighed by a later one: the first is the largest."""
@@ -68,7 +65,6 @@ class DataCenter:
     reachable: bool = False
     retired: bool = False
     recalled: bool = False
-    """What was stored of it is known."""
     given_up: bool = False
     """It has stopped by itself (`fence`): what it held are orphans, until it is heard again."""
     life_ms: int = 0
@@ -89,7 +85,6 @@ class DataCenter:
 
     @property
     def held(self) -> int:
-        """Permits, sessions, freed units, and what is on the way."""
         return (
             self.granted
             - self.returned_permits
@@ -105,7 +100,6 @@ class DataCenter:
 
     @property
     def sessions(self) -> int:
-        """Sessions there, including visitors from elsewhere."""
         return (
             self.used
             + self.over

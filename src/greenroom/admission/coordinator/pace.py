@@ -26,7 +26,6 @@ class Pace:
         return self._since_ms
 
     def earn(self, per_minute: int, left: int, now_ms: int) -> None:
-        """`left` of `per_minute` may still be granted in this minute."""
         rate = (per_minute + max(0, left)) / 60
         self._earned = min(
             1 + SAVED_S * rate, self._earned + rate * (now_ms - self._since_ms) / 1000

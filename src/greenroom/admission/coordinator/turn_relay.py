@@ -25,16 +25,13 @@ class TurnRelay:
             self._heard[name] = _Heard(up, now_ms)
 
     def forget(self, name: str) -> None:
-        """The ledger lost its state."""
         self._heard.pop(name, None)
 
     @property
     def heard(self) -> bool:
-        """Whether any data center has said anything."""
         return bool(self._heard)
 
     def answer(self, name: str, others: Collection[str], now_ms: int) -> TurnsDown:
-        """The message to this data center."""
         rows: list[FailureRow] = []
         sought: list[tuple[bytes, str, int]] = []
         failing = False

@@ -23,7 +23,6 @@ class Tally:
         self.order: list[int] = []
 
     def add(self, second: int, change: int) -> None:
-        """Zero is not kept."""
         counts = self.counts
         before = counts.get(second, 0)
         after = before + change
@@ -56,7 +55,6 @@ class WholeLine:
 
     @property
     def seconds(self) -> dict[int, int]:
-        """Not to be changed."""
         return self._all.counts
 
     def show(self, name: str, seconds: dict[int, int]) -> None:

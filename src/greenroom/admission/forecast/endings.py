@@ -57,7 +57,6 @@ class Endings:
         self.configure(session_ms)
 
     def configure(self, session_ms: int) -> None:
-        """Observations under another duration are dropped."""
         if session_ms == self._session_ms:
             return
         self._session_ms = session_ms
@@ -185,7 +184,6 @@ class Endings:
         return [count * share for count in ages]
 
     def _count(self, begun: int, age: int, count: float) -> None:
-        """Observed with the rest of the step, when it is over for all."""
         over = begun + age + 1
         if over <= self._cell:
             self._ended[age] += count

@@ -18,7 +18,6 @@ LONG_STEPS = 480
 def ends_of_the_living(
     living: Sequence[float], survival: Sequence[float], passed: float, steps: int
 ) -> list[float]:
-    """`passed` is the elapsed part of the current step."""
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
     weights = [

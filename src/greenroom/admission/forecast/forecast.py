@@ -67,8 +67,6 @@ CALLED_S = 2.0
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
-    """Summed over all data centers."""
-
     sessions: Mapping[str, int]  # in each data center that is heard
     permits: int  # granted and not known to be used
     free: int  # units in the pool
@@ -91,8 +89,6 @@ class ForecastInput(msgspec.Struct, frozen=True):
 
 
 class Forecaster:
-    """Times are the coordinator's milliseconds."""
-
     def __init__(self, room: Room, now_ms: int) -> None:
         self._endings = Endings(room.session_ms, now_ms // AGE_CELL_MS)
         self._patience = Patience(now_ms)
@@ -179,7 +175,6 @@ class Forecaster:
     # -- what follows from them --------------------------------------------------------------------
 
     def think(self, facts: ForecastInput, now_ms: int) -> None:
-        """None when no visitor waits."""
         self.due_ms = now_ms + THINK_MS
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)

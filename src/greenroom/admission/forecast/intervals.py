@@ -52,7 +52,6 @@ class PendingForecast:
         self.wait_s = wait_s
         self.place = place_of(wait_s)
         self.standing = standing
-        """Visitors of that second in line, without strays."""
         self.judged = 0
         """How many of SHARES have been judged."""
 

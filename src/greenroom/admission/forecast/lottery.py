@@ -29,7 +29,6 @@ OLDEST_MS = 240_000
 
 
 def drifted(expected_s: float, now_s: float) -> str:
-    """One of model.visit.CHANGES, or empty."""
     change_s = now_s - expected_s
     if abs(change_s) < max(LEAST_S, LEAST_PART * max(0.0, expected_s)):
         return ""

@@ -27,7 +27,6 @@ class Reuse:
         )
 
     def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
-        """Intervals above `longest_ms` are left out."""
         passed_ms = now_ms - self._at_ms
         if 0 < passed_ms <= longest_ms:
             fade = 0.5 ** (passed_ms / FADE_MS)

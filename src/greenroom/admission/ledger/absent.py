@@ -15,7 +15,6 @@ class AbsentVisitors:
         """Id -> 0 while in line, else the key of the place that was left."""
 
     def mark(self, ticket_id: bytes) -> None:
-        """Notes that a visitor in line may close the page."""
         if len(self.rows) < ABSENT_MAX:
             self.rows.setdefault(ticket_id, 0)
 

@@ -6,12 +6,9 @@ from math import ceil
 
 AHEAD_S = 0.5
 BACK_OFF_MS = 500
-"""After a call that brought nothing."""
 
 
 class Borrowing:
-    """One call at a time for all newcomers, and a rest after one that brought nothing."""
-
     __slots__ = ("_again_ms", "_number")
 
     def __init__(self) -> None:
@@ -27,7 +24,6 @@ class Borrowing:
             self._again_ms = now_ms + BACK_OFF_MS
 
     def amount(self, arrivals_per_s: float, now_ms: int) -> int:
-        """0 while backing off."""
         return max(1, ceil(AHEAD_S * arrivals_per_s)) if self.rested(now_ms) else 0
 
     def rested(self, now_ms: int) -> bool:

@@ -120,7 +120,6 @@ class HeldVisitors(LedgerState):
         return with_others(outcome, elsewhere, key, self.lease.connected(now_ms))
 
     def _early(self, slot: int, now_ms: int) -> Outcome:
-        """What was told before still holds."""
         line = self.line
         key = line.keys[slot]
         rank = line.rank(key)
@@ -163,7 +162,6 @@ class HeldVisitors(LedgerState):
         )
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
-        """0 where pages do not refresh."""
         longest_ms = self._refresh_max_ms
         if self._by_rank:
             return by_rank(

@@ -15,7 +15,6 @@ a request twenty seconds.
 """
 
 AGAIN_MS: int = 1_000
-"""How often a ledger is asked for a visitor whose answer is held."""
 
 GAP_MAX_MS = 180_000
 """Visitors who try more rarely are not waited for: a permit that is kept is of no use to others."""
@@ -30,7 +29,6 @@ def is_due(outcome: Outcome) -> bool:
 
 
 def kept_ms(gap_ms: int) -> int:
-    """How long a place is kept for a visitor who came so long after the try before."""
     return min(gap_ms, GAP_MAX_MS) * _MORE_PERCENT // 100 + GRACE_MS
 
 

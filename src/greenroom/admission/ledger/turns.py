@@ -36,7 +36,6 @@ class Turns:
         self._ms: list[int] = []
         self._keys: list[int] = []
         self.passed = -1
-        """The highest key admitted."""
         for at_ms in sorted(noted or ()):
             self._note(at_ms, (noted or {})[at_ms])
 

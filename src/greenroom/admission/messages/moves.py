@@ -74,8 +74,6 @@ class Claim:
 
 
 class Moves:
-    """Times are the ledger's own."""
-
     __slots__ = (
         "_gifts",
         "_kept",

@@ -111,7 +111,6 @@ class Outlook:
         return Estimate(p25_s, p50_s, p75_s, most_s, self._change(wait_table, arrival_ms))
 
     def random(self, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """None: unknown."""
         wait_table = self.wait_table
         if wait_table is None:
             return None

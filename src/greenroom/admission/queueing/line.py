@@ -115,7 +115,6 @@ class Line:
         return [ticket_id for ticket_id, _, _ in moved]
 
     def rename(self, old: bytes, new: bytes) -> None:
-        """A place goes on under another id, which must be unknown."""
         slot = self.slots[new] = self.slots.pop(old)
         self.ids[slot] = new
 

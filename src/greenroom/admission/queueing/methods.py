@@ -20,11 +20,9 @@ class QueueingMethod:
     open: bool = True
     overdraws: bool = False
     lots: bool = False
-    """Whether visitors who are not called may have a turn."""
 
     @abstractmethod
-    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
-        """Whether this waiter should try every two seconds."""
+    def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool: ...
 
     @abstractmethod
     def count(self, waiting: int, permits: int, lookahead: float) -> int: ...

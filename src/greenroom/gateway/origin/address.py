@@ -79,7 +79,6 @@ class Origin:
 
     @property
     def url(self) -> str:
-        """For people: `https://shop.internal:8443`."""
         if self.path:
             return f"{SOCKET_FILE}{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -99,8 +98,6 @@ ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
 
 
 class OriginGuard:
-    """Resolves and judges the addresses of origins."""
-
     def __init__(
         self,
         listening: Listening = tuple,

@@ -49,16 +49,14 @@ class OriginRequest:
     span: RequestSpan | None = None
 
     @abstractmethod
-    def waits(self) -> None:
-        """No connection is ready."""
+    def waits(self) -> None: ...
 
     @abstractmethod
     def connected(self, connection: OriginConnection) -> None:
         """The connection is the request's until it releases or aborts it."""
 
     @abstractmethod
-    def not_connected(self, status: int) -> None:
-        """No connection can be had; `status` is the answer's."""
+    def not_connected(self, status: int) -> None: ...
 
     @abstractmethod
     def interim(self, head: AnswerHead) -> None: ...
@@ -93,19 +91,13 @@ class OriginRequest:
         """
 
     @abstractmethod
-    def origin_failed(self, status: int) -> None:
-        """No (more) answer will come."""
+    def origin_failed(self, status: int) -> None: ...
 
     @abstractmethod
     def broken(self, error: BaseException) -> None: ...
 
 
 class OriginConnection(asyncio.Protocol):
-    """Belongs to a pool; while `exchange` is set it serves that one request, and reads its answer
-    strictly. Bytes after the answer, unasked bytes and unreadable ones end the connection: the next
-    visitor must never get them.
-    """
-
     __slots__ = (
         "_buffer", "_idle_s", "_keep", "_paused", "_sealed", "began_s", "body", "counts",
         "exchange", "idle_until", "pool", "served", "transport",
@@ -133,7 +125,6 @@ class OriginConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
     def begin(self, exchange: OriginRequest, data: bytes) -> None:
-        """Sends the first bytes of a request; its answer goes to `exchange`."""
         self.exchange = exchange
         self.began_s = monotonic()
         self.counts.bytes_in += len(data)
@@ -146,7 +137,6 @@ class OriginConnection(asyncio.Protocol):
         self.transport.write(data)
 
     def pause(self) -> None:
-        """Stops reading: the visitor does not keep up."""
         if not self._paused and not self.transport.is_closing():
             self._paused = True
             self.transport.pause_reading()
@@ -298,8 +288,7 @@ class OriginConnection(asyncio.Protocol):
         if self.exchange is not None:
             self.exchange.origin_has_room()
 
-    def eof_received(self) -> None:
-        """The transport closes, and `connection_lost` sorts it out."""
+    def eof_received(self) -> None: ...
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A body that ends with the connection is complete only when it was not reset."""
@@ -387,11 +376,9 @@ class Pool:
             self._backfill()
 
     def open_for(self, borrower: OriginRequest) -> None:
-        """Lends an unused connection, for the one retry."""
         self._open_one(borrower)
 
     def withdraw(self, borrower: OriginRequest) -> None:
-        """Cancels a borrower; harmless when it is not waiting."""
         if not self._queue.discard(borrower) and borrower in self._aside:
             self._aside.remove(borrower)
 
@@ -449,7 +436,6 @@ class Pool:
             self._idle.remove(connection)
 
     def refill(self) -> None:
-        """Opens connections for waiting requests, as far as the limit allows."""
         if self._aside and (borrower := self._promoted()) is not None:
             self._queue.append(borrower, False)
         self._backfill()
@@ -496,7 +482,6 @@ class Pool:
             self._aside.append(borrower)
 
     def _next(self) -> OriginRequest | None:
-        """The first waiting request within its share; others on the way are set aside."""
         while self._queue:
             borrower = self._queue.popleft()
             if self._fits(borrower):
@@ -505,7 +490,6 @@ class Pool:
         return self._promoted()
 
     def _promoted(self) -> OriginRequest | None:
-        """A request set aside that is within its share again."""
         for borrower in list(islice(self._aside, PROMOTED_AT_ONCE)):
             self._aside.remove(borrower)
             if self._fits(borrower):

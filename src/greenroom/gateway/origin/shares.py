@@ -16,7 +16,6 @@ SHARE_LEAST = 8
 
 
 NO_SHARE = 1 << 31
-"""More than there can be connections."""
 
 
 Taker = tuple[str, bytes]
@@ -33,7 +32,6 @@ class Shares:
     ticket: int
     uncovered: int
     of_one_ticket: str = "origin_ticket_percent"
-    """The setting that limits one ticket."""
 
     @classmethod
     def of_requests(cls, limits: Limits) -> Self:

@@ -36,7 +36,6 @@ class WaitingRequests(Generic[R]):
         return (self._others if others_last else self._first).pop()
 
     def discard(self, request: R) -> bool:
-        """Whether it was there."""
         for waiting in (self._first, self._others):
             if request in waiting:
                 waiting.remove(request)

@@ -43,8 +43,6 @@ CR = 13
 
 
 class VisitorConnection(VisitorStream):
-    """One connection of a visitor: reads heads, and gives each request its exchange."""
-
     __slots__ = ("_all", "_batch", "_head_parts", "_head_since", "exchange")
 
     def __init__(
@@ -132,14 +130,12 @@ class VisitorConnection(VisitorStream):
         return True
 
     def pause_writing(self) -> None:
-        """The visitor does not keep up."""
         self.write_paused = True
         self.expect_taken()
         if self.exchange is not None and self.exchange.origin is not None:
             self.exchange.origin.pause()
 
     def resume_writing(self) -> None:
-        """The visitor caught up."""
         self.write_paused = False
         if self.ending:
             self.expect(self.limits.linger_s)
@@ -152,7 +148,6 @@ class VisitorConnection(VisitorStream):
             self._read_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """The connection is gone, and with it the interest in an answer."""
         self._all.forget(self)
         self.ending = True
         exchange, self.exchange = self.exchange, None
@@ -162,11 +157,9 @@ class VisitorConnection(VisitorStream):
     # Requests
 
     def _waits(self) -> bool:
-        """Whether what is kept waits for us: for an answer, or for the visitor to take one."""
         return self.exchange is not None or self.write_paused
 
     def _read_on(self) -> None:
-        """Reads the next request from the buffer, called from outside `data_received`."""
         try:
             self._read_next()
         except Exception as error:
@@ -301,7 +294,6 @@ class VisitorConnection(VisitorStream):
         self.write(answer_bytes(answer, None, False, gateway.date_line, bodiless))
 
     def _broken(self, error: BaseException) -> None:
-        """An exception in here: it is told, and the visitor is held."""
         if self.exchange is not None:
             self.exchange.broken(error)
             return
@@ -319,12 +311,10 @@ class VisitorConnection(VisitorStream):
 
     @property
     def idle(self) -> bool:
-        """Whether it is between requests."""
         return self.exchange is None and self.body is None and not self._buffer
 
     @property
     def spare(self) -> bool:
-        """Whether no request is under way, and none has come whole."""
         return (
             self.exchange is None and self.body is None and not (self.ending or self.write_paused)
         )
@@ -373,7 +363,6 @@ class Connections:
         return fits
 
     def forget(self, connection: VisitorConnection) -> None:
-        """The connection is closed."""
         self.open.discard(connection)
         self._descriptors.closed(connection)
         self._gateway.counts.connections_open -= 1

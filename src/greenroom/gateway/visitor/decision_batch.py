@@ -23,7 +23,6 @@ SIZE = 64
 AskVerdict = Callable[
     [Arrival, Callable[[Verdict], None], Callable[[LateTry], bool]], Verdict | None
 ]
-"""`Receiver.verdict`."""
 
 
 class DecisionBatch:
@@ -37,7 +36,6 @@ class DecisionBatch:
         self._read: list[Exchange] = []
 
     def add(self, exchange: Exchange) -> None:
-        """It will be decided in this turn of the loop."""
         read = self._read
         if not read:
             self._later(self.decide)

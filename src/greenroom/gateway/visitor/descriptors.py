@@ -61,7 +61,6 @@ class Descriptors:
         return self._others + held >= self.line
 
     def closed(self, connection: VisitorStream) -> None:
-        """A connection is closed, of itself or for others."""
         self._going.discard(connection)
 
     def make_room(self, spare: Iterable[VisitorStream], connections: int, now: float) -> bool:
@@ -85,7 +84,6 @@ class Descriptors:
         return closed > 0
 
     def sweep(self, now: float) -> None:
-        """Tells the end of a shortage."""
         if self._last and now >= self._last + QUIET_S:
             log.info("file_descriptors_sufficient", limit=self._limit, closed=self._closed)
             self._closed, self._last = 0, 0.0

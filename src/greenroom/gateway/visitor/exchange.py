@@ -72,7 +72,6 @@ class Exchange(OriginRequest):
     # The decision
 
     def wait_for_verdict(self) -> None:
-        """There is no verdict yet, unless it came while it was asked for."""
         if self.visitor is not None and self.verdict is None:
             self.visitor.expect(self.visitor.limits.decision_s)
 
@@ -87,7 +86,6 @@ class Exchange(OriginRequest):
         return self.visitor is not None and self.verdict is None
 
     def decided(self, verdict: Verdict) -> None:
-        """The verdict, now or later."""
         visitor = self.visitor
         if visitor is None or self.verdict is not None:
             return
@@ -119,7 +117,6 @@ class Exchange(OriginRequest):
             self.broken(error)
 
     def _hold_form(self, visitor: VisitorStream, hold: Hold) -> None:
-        """Answers with the waiting page; reads the form first that may be kept on it."""
         arrival, body = self.head.arrival, visitor.body
         if not may_keep_form(arrival):
             self.answer(render(hold, arrival))
@@ -144,7 +141,6 @@ class Exchange(OriginRequest):
             pool.lend(self)
 
     def _collect(self, visitor: VisitorStream, body: RequestBody, most: int) -> None:
-        """Reads the body, or so much of it, before anything else."""
         self._collected = CollectedBody(most)
         visitor.expect(visitor.limits.body_idle_s)
         self._collect_more(visitor, self._collected, self._start_body(visitor, body))
@@ -221,14 +217,12 @@ class Exchange(OriginRequest):
             self.origin.write(data)
 
     def origin_is_full(self) -> None:
-        """Reads no more of the request until the origin has taken what there is."""
         visitor = self.visitor
         if visitor is not None:
             visitor.flow.pause(ORIGIN)
             visitor.expect(visitor.limits.origin_read_s)
 
     def origin_has_room(self) -> None:
-        """The origin caught up, or will not need it."""
         visitor = self.visitor
         if visitor is not None and visitor.flow.reasons & ORIGIN:
             visitor.flow.resume(ORIGIN)
@@ -239,7 +233,6 @@ class Exchange(OriginRequest):
             )
 
     def progressed(self) -> None:
-        """The origin sent something, or what it sent was taken."""
         visitor = self.visitor
         if visitor is not None and not visitor.write_paused:
             visitor.expect(self._silence_s(visitor))
@@ -366,7 +359,6 @@ class Exchange(OriginRequest):
         self.origin_failed(502)
 
     def origin_failed(self, status: int) -> None:
-        """No (more) answer will come: a page that keeps the place, or a cut of what had begun."""
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -495,7 +487,6 @@ class Exchange(OriginRequest):
     # The end
 
     def overdue(self) -> None:
-        """The time that the present step may take is over."""
         visitor = self.visitor
         if visitor is None:
             return
@@ -537,7 +528,6 @@ class Exchange(OriginRequest):
             origin.abort()
 
     def visitor_gone(self) -> None:
-        """The visitor's connection is closed before the end."""
         visitor, self.visitor = self.visitor, None
         if visitor is not None:
             if self.tunnelling:
@@ -552,7 +542,6 @@ class Exchange(OriginRequest):
         self.detach()
 
     def cut(self, *, reset: bool) -> None:
-        """Ends the visitor's connection in the middle of an answer."""
         visitor, self.visitor = self.visitor, None
         if visitor is not None:
             self.detach()
@@ -569,7 +558,6 @@ class Exchange(OriginRequest):
         visitor.request_over(keep, last, unread=unread)
 
     def _record(self, visitor: VisitorStream) -> None:
-        """The request has its answer, or its visitor is gone."""
         if self.began:
             gateway, arrival = visitor.gateway, self.head.arrival
             gateway.record(RequestRecord(
@@ -578,14 +566,10 @@ class Exchange(OriginRequest):
             ))  # fmt: skip
 
     def sorry(self, status: int) -> Answer:
-        """A page about an origin that fails, which keeps the visitor's place."""
         cookie, page = (self.forward.set_cookie, self.forward.page) if self.forward else (b"", None)
         return origin_error(status, self.head.arrival, cookie, page)
 
     def broken(self, error: BaseException) -> None:
-        """An exception in here: it is told, and the visitor is held, never passed on and never left
-        with half an answer.
-        """
         visitor = self.visitor
         if visitor is not None:
             try:

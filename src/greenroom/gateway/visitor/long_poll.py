@@ -14,8 +14,6 @@ visitors beyond that are answered at once.
 
 
 class LongPoll:
-    """The answer to one request, held while the ledger is asked again every second."""
-
     __slots__ = ("_broken", "_decided", "_trying", "_until_s", "_waits", "visitor")
 
     def __init__(

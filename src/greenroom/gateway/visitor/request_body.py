@@ -33,12 +33,10 @@ class RequestBody:
 
     @property
     def done(self) -> bool:
-        """Whether it was read to its end."""
         return self._reader.done
 
     @property
     def rest(self) -> bytes:
-        """What stood behind it."""
         return self._reader.rest
 
     def cut(self, data: bytes) -> tuple[bytes, bytes]:

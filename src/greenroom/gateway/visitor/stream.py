@@ -144,10 +144,7 @@ class VisitorStream(asyncio.Protocol):
         """
 
     @abstractmethod
-    def request_cut(self, *, reset: bool) -> None:
-        """Ends the connection in the middle of an answer. `reset` shows it even to readers that
-        take the end for the end.
-        """
+    def request_cut(self, *, reset: bool) -> None: ...
 
     # Output and time
 
@@ -156,13 +153,11 @@ class VisitorStream(asyncio.Protocol):
         self.transport.write(data)
 
     def expect(self, seconds: float) -> None:
-        """Something must happen within these seconds, or `overdue` is called."""
         if self.half_closed and not self.write_paused and not self.ending:
             seconds = min(seconds, self.limits.half_closed_s)
         self.deadline = self.gateway.sweep_at + seconds
 
     def expect_taken(self) -> None:
-        """The visitor must take what is written."""
         self.flow.mark()
         self.expect(self.limits.send_idle_s)
 
@@ -190,7 +185,6 @@ class VisitorStream(asyncio.Protocol):
         return payload, self._body_over(body)
 
     def continue_body(self, body: RequestBody, data: bytes) -> tuple[bytes, bool]:
-        """As `start_body`, of more that came."""
         payload = body.take_in_time(self._piece(body, data), self.gateway.now())
         return payload, self._body_over(body)
 
@@ -210,7 +204,6 @@ class VisitorStream(asyncio.Protocol):
         return self._body_over(body) or (not self.peer.trusted and body.small_rest())
 
     def take_buffer(self) -> bytes:
-        """Hands over the kept bytes."""
         data, self._buffer = self._buffer, b""
         if self.flow.reasons & AHEAD:
             self.flow.resume(AHEAD)
@@ -271,7 +264,6 @@ class VisitorStream(asyncio.Protocol):
             )
 
     def close(self) -> None:
-        """Closes when everything is written."""
         self.ending = True
         self._buffer, self.body = b"", None
         self.expect_taken()

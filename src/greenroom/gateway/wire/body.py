@@ -8,7 +8,6 @@ SIZE_LINE_MAX = 256
 """Longest line that opens a chunk: 16 digits and an extension, which is never used."""
 
 TRAILERS_MAX = 8 * 1024
-"""Bytes of trailers read (and dropped) before the body is refused."""
 
 CHUNKS_FREE = 1_000
 """Programs send each small write of a short body as a chunk."""
@@ -122,7 +121,6 @@ class ChunkedBody:
         return payload[0] if len(payload) == 1 else b"".join(payload)
 
     def _keep(self, part: bytes) -> None:
-        """Keeps an unfinished line if it may still become one."""
         limit = (
             1 if self._want == _AFTER else SIZE_LINE_MAX if self._want == _SIZE else TRAILERS_MAX
         )
@@ -167,7 +165,6 @@ Body = LengthBody | ChunkedBody | UntilClose
 
 
 def chunk(payload: bytes) -> bytes:
-    """Frames a payload that is not empty."""
     return b"%x\r\n%b\r\n" % (len(payload), payload)
 
 

@@ -17,7 +17,6 @@ NEVER_KEPT = frozenset(
     b" transfer-encoding upgrade x-forwarded-for x-forwarded-host x-forwarded-proto x-original-uri"
     b" x-original-url x-real-ip x-rewrite-url".split()
 )
-"""Headers that no client may send to an origin."""
 
 _PROXY_ONLY = (b"proxy-connection", b"proxy-authorization")
 """A client that sends the first takes us for a forward proxy: the second is then for us, not for
@@ -66,7 +65,6 @@ def outgoing_head(
 
 
 def _framed(framing: Framing) -> bytes:
-    """The framing lines of a body or a WebSocket."""
     told = b""
     if framing.content_length is not None:
         told = b"\r\ncontent-length: %d" % framing.content_length

@@ -87,7 +87,6 @@ class RequestHead(msgspec.Struct, gc=False):
     sent_for: tuple[bytes, Set[bytes]] | None = None
 
     def to(self, target: bytes) -> "RequestHead":
-        """A copy with this target for the origin."""
         return RequestHead(self.arrival, target, self.framing, self.lines, self.authority)
 
     @property
@@ -96,7 +95,6 @@ class RequestHead(msgspec.Struct, gc=False):
 
     @property
     def minor(self) -> int:
-        """Minor version: 0 or 1."""
         return self.framing.minor
 
     @property
@@ -117,7 +115,6 @@ class RequestHead(msgspec.Struct, gc=False):
 
     @property
     def upgrade(self) -> bytes:
-        """`websocket`, or empty."""
         return self.framing.upgrade
 
     @property

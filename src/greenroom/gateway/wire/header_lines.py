@@ -37,7 +37,6 @@ LINE_BYTES, BYTES_KEPT = 250, 3
 """A line is kept three times: as it came, as name and value, and for the origin."""
 
 PAIRS_SHARED = 8_192
-"""Name-value pairs shared by cached lines."""
 
 Varying = tuple[bytes, bytes, bytes]
 """The name of a line with a value per visitor, and how such a line begins."""
@@ -174,7 +173,6 @@ def _read_whole(raw: bytes) -> HeaderLines | Refusal:
 
 
 def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
-    """Checks names, and that headers which must not repeat do not."""
     facts = dict(headers)
     if WRONG in facts:
         return Refusal(400, "a header name is not a token")
@@ -197,7 +195,6 @@ def _checked(headers: Headers, count: int) -> HeaderLines | Refusal:
 
 
 def _judged(facts: Facts, count: int) -> Frame | Refusal:
-    """Derives host, body length and connection handling from checked lines."""
     authority = facts.get(b"host")
     host = read_host(authority) if authority is not None else ""
     if not host and authority is not None:
@@ -238,7 +235,6 @@ def _headers(lines: list[bytes]) -> Headers | Refusal:
 
 
 def _framing(facts: Facts) -> tuple[int | None, bool] | Refusal:
-    """(Content-Length, chunked)."""
     length, coding = facts.get(b"content-length"), facts.get(b"transfer-encoding")
     if length is None and coding is None:
         return None, False

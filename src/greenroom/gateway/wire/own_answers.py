@@ -33,7 +33,6 @@ LIVE = Answer(200, _PLAIN, b"live\n")
 
 
 def refusal(status: int, reason: str) -> Answer:
-    """For a request that goes no further; `reason` is safe to show."""
     return Answer(
         status,
         _BUSY if status == 503 else _PLAIN,

@@ -70,4 +70,3 @@ def read_line(line: bytes) -> RequestLine | Refusal:
 
 
 remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)
-"""For lines of at most LINE_REMEMBERED_MAX bytes."""

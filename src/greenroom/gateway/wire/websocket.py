@@ -32,8 +32,6 @@ _MASKED = 0x80
 
 
 class FrameCount:
-    """The position in one direction of a tunnel."""
-
     __slots__ = ("_head", "_left", "_lost")
 
     def __init__(self) -> None:
@@ -43,7 +41,6 @@ class FrameCount:
 
     @property
     def between(self) -> bool:
-        """Whether the last byte ended a frame."""
         return not self._lost and not self._left and not self._head
 
     def feed(self, data: bytes) -> None:
@@ -93,12 +90,10 @@ _KEY = re.compile(rb"[A-Za-z0-9+/]{21}[AQgw]==")
 
 
 def valid_key(key: bytes | None) -> bool:
-    """Whether this is 16 bytes in base64."""
     return key is not None and _KEY.fullmatch(key) is not None
 
 
 def accept_of(key: bytes) -> bytes:
-    """The Sec-WebSocket-Accept for this key (RFC 6455)."""
     return base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
 
 

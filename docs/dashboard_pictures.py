@@ -55,7 +55,7 @@ QUALITY = 0.6
 SETTLE_MS = 700
 """Charts and previews need a moment."""
 
-SIMULATION_MS = 60_000
+SIMULATION_MS = 300_000
 
 LEFT_OUT = ("/explorer",)
 """Not ours to show: GraphiQL."""

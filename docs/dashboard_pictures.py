@@ -173,6 +173,8 @@ def main() -> None:
             at = DashboardBrowser(browser.new_context(storage_state=state, **OPENING), base)
             at.go(f"{room}/live")
             camera.take(at.page, PICTURES / "live.webp")
+            at.go("/rooms")
+            expect(at.page.locator(".peaks")).to_be_visible()  # read in the background
             for form, options in FORMS.items():
                 at = DashboardBrowser(browser.new_context(storage_state=state, **options), base)
                 for name, path in paths.items():

@@ -5,6 +5,8 @@ out where that right is withheld. The run says so at its start, and names the te
 continuous integration (`CI` set) they run, and fail.
 """
 
+import atexit
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -58,12 +60,25 @@ def pytest_make_collect_report(
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and modules stay until the end: no garbage is looked for among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
 """Tests that were left out, by the reason."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = {}
+    if hasattr(config, "workerinput"):
+        atexit.register(os._exit, 0)  # last of all: freeing each object would take seconds
 
 
 @pytest.hookimpl(trylast=True)
@@ -145,6 +160,11 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        gc.unfreeze()  # DuckDB reports as leaks what is frozen at the end
 
 
 @pytest.hookimpl(optionalhook=True)

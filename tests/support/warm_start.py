@@ -179,6 +179,20 @@ def _fork_for_each(orders: socket.socket) -> None:
         os.close(status)
 
 
+def _end(code: str | int | None) -> None:
+    """As the interpreter ends, without freeing each object: that would copy all the shared memory,
+    which takes more than a start.
+    """
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
 if __name__ == "__main__":
     # Also what a start imports and compiles on its way: typer's types of options, routes. Not DuckDB,
     # which reports what is frozen as leaks when a process ends.
@@ -197,4 +211,7 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()  # the children share it
     _fork_for_each(socket.socket(fileno=int(sys.argv[1])))
-    main()
+    try:
+        main()
+    except SystemExit as ended:
+        _end(ended.code)

@@ -405,7 +405,7 @@ def test_redis_keeps_the_same_turns(server: RedisServer, fixed: bool) -> None:
     [
         ("failures.write(id, since_s, max(1, floor(now / 1000) - since_s), TURN_USED)", ""),
         ("what == TURN_KEPT and floor(now / 1000) < since_s + offset_s", "what == TURN_KEPT"),
-        ("or passed_s > failures.STILL_MS / 1000 then return nil", "then return nil"),
+        ("or passed_s > FAILURE_STILL_MS / 1000 then return nil", "then return nil"),
         ("call('UNLINK', k.seen, k.unshown, k.failures)", "call('UNLINK', k.seen, k.unshown)"),
         ("    failures.drop(id)\n    free(1)", "    free(1)"),
         ("failures.put(new, since_s, offset_s, what)", ""),
@@ -561,9 +561,9 @@ def test_redis_moves_the_same_turns(server: RedisServer, fixed: bool) -> None:
         ("    call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))\n    failures.leave(id, to)", "    call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))"),
         ("    failures.leave(id, '')\n  elseif", "  elseif"),
         ("failures.is_taken(id) then failures.revive(id) end", "failures.is_taken(id) then end"),
-        ("  if what ~= failures.USED or offset_s > 0 then failures.revive(id) end", "  failures.revive(id)"),
+        ("  if what ~= TURN_USED or offset_s > 0 then failures.revive(id) end", "  failures.revive(id)"),
         ("TURN_USED and offset_s > 0 and", "TURN_USED and"),
-        ("(what ~= failures.USED or taken) and min(failures.OFFSET_MOST_S, end_s - since_s) or 0", "min(failures.OFFSET_MOST_S, end_s - since_s)"),
+        ("(what ~= TURN_USED or taken) and min(OFFSET_MOST_S, end_s - since_s) or 0", "min(OFFSET_MOST_S, end_s - since_s)"),
     ],
 )  # fmt: skip
 def test_a_redis_that_moves_turns_badly_is_found(

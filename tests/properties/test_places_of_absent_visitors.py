@@ -419,7 +419,7 @@ def test_redis_keeps_the_same_places(server: RedisServer) -> None:
 @pytest.mark.parametrize(
     ("whole", "broken"),
     [
-        ("(watches_turns() and TURNS_KEPT_MS or PLACE_KEPT_MS)", "PLACE_KEPT_MS"),
+        ("(watches_turns() and PLACE_CLAIMED_MS or PLACE_KEPT_MS)", "PLACE_KEPT_MS"),
         ("now + (watches_turns() and AWAY_MAX_MS or 0)", "now"),
         ("if watches_turns() then turn_came(key) end", ""),
         ("now < at_ms + s.claim_ms + TURN_STEP_MS", "now < at_ms + s.claim_ms"),

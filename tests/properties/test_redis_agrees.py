@@ -321,7 +321,7 @@ BREAKS = (
     ("state.opened_ms, state.pardoned_ms = now,", "state.opened_ms, state.pardoned_ms = 0,", 101),
     ("if attempted_ms then expect(id, refresh_ms) end", "", 0),
     ("(s.rejecting and PLACE_KEPT_MS or 0)", "0", 82),
-    ("local BELIEVED = 5\n", "local BELIEVED = 4\n", 3),
+    ("if admitted < BELIEVED or", "if admitted < 4 or", 3),
     ("if renewed_ms + spent_ms() > now then return nil, true end", "", 0),
     (
         "if attempted_ms and attempted_ms < renewed_ms then",

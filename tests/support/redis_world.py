@@ -13,6 +13,7 @@ from pathlib import Path
 import redis
 from ports import free_port
 
+from greenroom.ledgers.redis.constants import with_constants
 from greenroom.ledgers.redis.library import PARTS, Library, part
 
 ENDING_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
@@ -40,8 +41,9 @@ TRIAL_LIBRARY = Library(tuple(trial_part(name) for name in PARTS))
 @contextlib.contextmanager
 def broken_library(client: redis.Redis, part: str, instead: str) -> Iterator[None]:
     """The trial library under its own name, with one part replaced until the block ends."""
-    assert TRIAL_LIBRARY.source.count(part) == 1, f"{part!r} is not in the library once"
-    client.function_load(TRIAL_LIBRARY.source.replace(part, instead), replace=True)
+    assert TRIAL_LIBRARY.text.count(part) == 1, f"{part!r} is not in the library once"
+    broken = with_constants(TRIAL_LIBRARY.text.replace(part, instead))
+    client.function_load(broken, replace=True)
     try:
         yield
     finally:

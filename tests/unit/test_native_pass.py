@@ -255,8 +255,9 @@ def test_keys_come_from_files_and_what_is_wrong_is_said(tmp_path: Path) -> None:
         ('secret_file = "short"', "hs256", "at least 32"),
         ('secret_file = "none"', "hs256", "cannot read"),
     ):
-        with pytest.raises(InvalidConfig, match=said):
+        with pytest.raises(InvalidConfig, match=said) as caught:
             read_config(TOML.format(keys=keys, kind=kind), tmp_path / "greenroom.toml")
+        assert len(caught.value.problems) == 1, "no problem that only follows from another"
 
 
 def test_a_room_behind_a_wrong_one_is_named_by_its_own_place() -> None:

@@ -18,7 +18,7 @@ def read_pass_keys(
     passes, to `problems`. `places`: rooms by pointer.
     """
     wanted = section or NativePass()
-    texts, files = {}, []
+    texts, files, read = {}, [], True
     for name in ("secret_file", "key_file"):
         written = getattr(wanted, name)
         texts[name] = b""
@@ -28,22 +28,18 @@ def read_pass_keys(
                 with open(files[-1], "rb") as file:
                     texts[name] = file.read(FILE_MAX)
             except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-                reason = getattr(error, "strerror", None) or error
+                read, reason = False, getattr(error, "strerror", None) or error
                 problems.append(
                     Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {reason}")
                 )
     keys: PassKeys | None = None
     try:
-        keys = PassKeys(texts["secret_file"].decode("latin-1").strip(), texts["key_file"])
+        if read:
+            keys = PassKeys(texts["secret_file"].decode("latin-1").strip(), texts["key_file"])
     except ValueError as error:
         problems.append(Problem("native_pass", str(error)))
     rooms = list(places.values())
     for pointer, room in places.items():
-        reason = (
-            no_pass_because(room, keys, rooms)
-            if room.native_pass in ANY_PASS and keys is not None
-            else ""
-        )
-        if reason:
+        if room.native_pass in ANY_PASS and (reason := no_pass_because(room, keys, rooms)):
             problems.append(Problem(f"{pointer}.native_pass", reason))
     return keys, tuple(files)

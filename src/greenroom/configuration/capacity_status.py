@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from greenroom.admission.schedule import effective
-from greenroom.configuration.state import RoomState
+from greenroom.configuration.state import RoomState, room_now
 from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import CAPACITY_MODES, Room
@@ -65,11 +64,7 @@ ROOM_CAPACITY = ApiSchema(
 def show(
     known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int, instances: int
 ) -> Json:
-    now = (state.now if state else None) or effective(
-        known.room_in_operation(entry.id),
-        known.events_of(entry.id),
-        now_ms,
-    )
+    now = room_now(known, entry.id, state, now_ms)
     figures = state.figures if state else Figures()
     found = state.capacity if state else None
     most = now.room.total_active_users

@@ -2,8 +2,8 @@
 
 import math
 
-from greenroom.admission.schedule import Phase, effective
-from greenroom.configuration.state import RoomState
+from greenroom.admission.schedule import Phase
+from greenroom.configuration.state import RoomState, room_now
 from greenroom.decision.room_view import CenterView, Figures
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
@@ -80,11 +80,7 @@ STATUS = ApiSchema(
 
 def status(known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int) -> Json:
     """A room that no edge has opened yet is empty."""
-    now = effective(
-        known.room_in_operation(entry.id),
-        known.events_of(entry.id),
-        now_ms,
-    )
+    now = room_now(known, entry.id, None, now_ms)
     ledgers = state.figures if state else Figures()
     suspended = entry.record.suspended or known.zones[entry.parent].record.paused
     word = (

@@ -6,12 +6,13 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 from msgspec import structs
 
-from greenroom.admission.schedule import Effective
+from greenroom.admission.schedule import Effective, effective
 from greenroom.capacity.exported import Exported
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.room_view import Figures
 from greenroom.errors import Problem
+from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room
 
 
@@ -55,6 +56,13 @@ class RoomState(msgspec.Struct, frozen=True):
     documents: DocumentState | None = None
     capacity: CapacityState | None = None
     instances: int = 0  # of its origin, as counted by a caller of this process
+
+
+def room_now(known: Configuration, room_id: str, state: RoomState | None, now_ms: int) -> Effective:
+    """The room with its event as a process has it in effect, else as it is configured."""
+    if state and state.now:
+        return state.now
+    return effective(known.room_in_operation(room_id), known.events_of(room_id), now_ms)
 
 
 class ConfigState(msgspec.Struct, frozen=True):

@@ -2,8 +2,7 @@
 
 from math import isfinite
 
-from greenroom.admission.schedule import effective
-from greenroom.configuration.state import RoomState
+from greenroom.configuration.state import RoomState, room_now
 from greenroom.decision.room_view import FAULTS, Figures, RoomView
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.room import Room
@@ -49,15 +48,7 @@ def wait_words(live: RoomView) -> str:
 def room_live(
     known: Configuration, entry: Entry[Room], state: RoomState | None, now_ms: int
 ) -> RoomView:
-    now = (
-        state.now
-        if state and state.now
-        else effective(
-            known.room_in_operation(entry.id),
-            known.events_of(entry.id),
-            now_ms,
-        )
-    )
+    now = room_now(known, entry.id, state, now_ms)
     zone = known.zones.get(entry.parent)
     suspended = entry.record.suspended or bool(zone and zone.record.paused)
     return RoomView(now, state.figures if state else Figures(), suspended, state is not None)

@@ -120,9 +120,11 @@ def pass_cookie_name(room: Room) -> str:
     return f"{COOKIE_NAME}_{room.cookie_suffix}" if room.cookie_suffix else COOKIE_NAME
 
 
-def no_pass_because(room: Room, keys: PassKeys, others: Iterable[Room]) -> str:
-    """Empty when it can have passes."""
-    if not keys.can_sign(room.native_pass):
+def no_pass_because(room: Room, keys: PassKeys | None, others: Iterable[Room]) -> str:
+    """Empty when it can have passes. `keys` is None when they could not be read: a problem of
+    theirs.
+    """
+    if keys is not None and not keys.can_sign(room.native_pass):
         return (
             f"needs {'key_file' if room.native_pass in ('es256',) else 'secret_file'} in"
             " [native_pass]"

@@ -1,5 +1,6 @@
-"""Constants that the functions in Redis share with Python, written into their library."""
+"""Constants that the functions in Redis share with Python: Lua names them, and has their values."""
 
+import re
 from collections.abc import Mapping
 
 from greenroom.admission import estimate, lease, ledger_time, pacing
@@ -26,6 +27,7 @@ from greenroom.model.visit import Standing
 
 CONSTANTS: Mapping[str, float] = {
     **{standing.name: int(standing) for standing in Standing},
+    "ABSENT_MAX": absent.ABSENT_MAX,
     "AWAY_MAX_MS": visit.AWAY_MAX_MS,
     "BELIEVED": tempo.BELIEVED,
     "BELIEVED_MS": tempo.BELIEVED_MS,
@@ -34,6 +36,9 @@ CONSTANTS: Mapping[str, float] = {
     "CLOSING_MS": lease.CLOSING_MS,
     "CUT_OFF_MS": lease.CUT_OFF_MS,
     "ENOUGH": tempo.ENOUGH,
+    "FAILURE_GAP_MS": failures.GAP_MS,
+    "FAILURE_STILL_MS": failures.STILL_MS,
+    "FAILURE_WINDOW_MS": failures.WINDOW_MS,
     "FIRST_REFRESH_MS": refresh.FIRST_REFRESH_MS,
     "GAP_MAX_MS": keeping.GAP_MAX_MS,
     "GAP_WEIGHT": lookahead.GAP_WEIGHT,
@@ -42,9 +47,11 @@ CONSTANTS: Mapping[str, float] = {
     "HORIZON_SLACK_MS": lease.HORIZON_SLACK_MS,
     "KEPT_MAX": moves.KEPT_MAX,
     "LONGEST_S": estimate.LONGEST_S,
+    "OFFSET_MOST_S": failures.OFFSET_MOST_S,
     "OVERTAKING_MS": methods.OVERTAKING_MS,
     "PACE_FACTOR": pacing.PACE_FACTOR,
     "PACE_MS": lookahead.PACE_MS,
+    "PLACE_CLAIMED_MS": turns.KEPT_MS,
     "PLACE_KEPT_MS": visit.PLACE_KEPT_MS,
     "PROVISIONAL_MS": provisional.PROVISIONAL_MS,
     "REMEMBERS_MS": exchange.REMEMBERS_MS,
@@ -59,32 +66,22 @@ CONSTANTS: Mapping[str, float] = {
     "STEP_MS": ledger_time.STEP_MS,
     "TABLE_GROWTH": line_table.GROWTH,
     "TABLE_LOOK_S": public_table.LOOK_S,
-    "TURNS_KEPT_MS": turns.KEPT_MS,
-    "TURN_ENTRIES": turns.ENTRIES,
-    "TURN_STEP_MS": turns.STEP_MS,
     "TEMPO_SLOT_MS": tempo.SLOT_MS,
     "TRANSFER_HELD_MS": visiting.HELD_MS,
+    "TURN_ASKED_MS": moving_turns.ASKED_MS,
+    "TURN_ENTRIES": turns.ENTRIES,
+    "TURN_FAILING": failures.FAILING,
+    "TURN_KEPT": failures.KEPT,
+    "TURN_KEPT_MS": failures.TURN_KEPT_MS,
+    "TURN_SEEK_MS": moving_turns.SEEK_MS,
+    "TURN_STEP_MS": turns.STEP_MS,
+    "TURN_USED": failures.USED,
     "WINDOW_MS": estimate.WINDOW_MS,
 }
 
-
-FAILURES: Mapping[str, float] = {
-    "ABSENT_MAX": absent.ABSENT_MAX,
-    "ASKED_MS": moving_turns.ASKED_MS,
-    "FAILING": failures.FAILING,
-    "GAP_MS": failures.GAP_MS,
-    "KEPT": failures.KEPT,
-    "KEPT_MS": failures.TURN_KEPT_MS,
-    "OFFSET_MOST_S": failures.OFFSET_MOST_S,
-    "SEEK_MS": moving_turns.SEEK_MS,
-    "STILL_MS": failures.STILL_MS,
-    "USED": failures.USED,
-    "WINDOW_MS": failures.WINDOW_MS,
-}
-"""Of functions/failures.lua, turns.lua and ledger.lua: fields of its table, because Lua knows no more than 200 locals."""
+_NAMES = re.compile(rf"\b(?:{'|'.join(CONSTANTS)})\b")
 
 
-def lua_constants() -> str:
-    fields = ", ".join(f"{name} = {value}" for name, value in FAILURES.items())
-    rows = [f"local {name} = {value}" for name, value in CONSTANTS.items()]
-    return "\n".join([*rows, f"local failures = {{{fields}}}"])
+def with_constants(text: str) -> str:
+    """Writes the numbers in place of their names: a Lua function may see 200 locals, and no more."""
+    return _NAMES.sub(lambda name: str(CONSTANTS[name[0]]), text)

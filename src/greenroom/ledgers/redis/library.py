@@ -11,10 +11,9 @@ from redis.exceptions import RedisError, ResponseError
 
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.redis.connect import Client
-from greenroom.ledgers.redis.constants import lua_constants
+from greenroom.ledgers.redis.constants import with_constants
 
 PARTS = (
-    "constants",
     "clock",
     "ledger_state",
     "failures",
@@ -32,16 +31,18 @@ _FOLDER = Path(__file__).with_name("functions")
 
 class Library:
     def __init__(self, parts: tuple[str, ...]) -> None:
-        body = "\n".join(parts)
-        self.name = f"greenroom_{sha256(body.encode()).hexdigest()[:10]}"
-        self.source = f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n{body}"
+        text = "\n".join(parts)
+        self.name = f"greenroom_{sha256(with_constants(text).encode()).hexdigest()[:10]}"
+        self.text = f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n{text}"
+        """With the names of constants."""
+        self.source = with_constants(self.text)
 
     def function(self, name: str) -> bytes:
         return f"{self.name}_{name}".encode()
 
 
 def part(name: str) -> str:
-    return lua_constants() if name == "constants" else (_FOLDER / f"{name}.lua").read_text()
+    return (_FOLDER / f"{name}.lua").read_text()
 
 
 LEDGER_LIBRARY = Library(tuple(map(part, PARTS)))

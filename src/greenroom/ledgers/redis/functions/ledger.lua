@@ -265,7 +265,7 @@ local function admit(id, source, key, attempted_ms, unshown, unpaced)
   begin_session(id, unshown)
   local reentered = failures.is_taken(id)
   if state.moving and call('HEXISTS', k.claims, id) == 1 then -- what the other data center keeps would be a second turn
-    failures.absorb(id, floor(now / 1000), 0, failures.USED)
+    failures.absorb(id, floor(now / 1000), 0, TURN_USED)
   end
   return answer(ADMITTED, 0, now + s.life_ms, now, 0, reentered and 1 or 0, 0, UNKNOWN)
 end
@@ -347,7 +347,7 @@ function failures.over(id, renewed_ms)
   local kept
   if renewed_ms then
     local ends_ms = renewed_ms + s.life_ms
-    kept = failures.keeps(id, ends_ms) and floor(now / 1000) < floor((ends_ms + failures.KEPT_MS) / 1000)
+    kept = failures.keeps(id, ends_ms) and floor(now / 1000) < floor((ends_ms + TURN_KEPT_MS) / 1000)
   else
     kept = failures.is_kept(id) or (failures.is_taken(id) and waiter(id))
   end
@@ -421,7 +421,7 @@ end
 
 OPERATIONS[11] = function(id, key, high, low) -- reclaim
   if waiter(id) then
-    if s.claim_ms > 0 and call('ZCARD', k.absent) < failures.ABSENT_MAX then call('ZADD', k.absent, 'NX', 0, id) end
+    if s.claim_ms > 0 and call('ZCARD', k.absent) < ABSENT_MAX then call('ZADD', k.absent, 'NX', 0, id) end
   elseif not (session_of(id) or holds_turn(key)) then
     return gone()
   end
@@ -524,7 +524,7 @@ OPERATIONS[12] = function(id) -- fail (admission/ledger/failures.py)
       renewed_ms = until_ms
     end
   end
-  return active(renewed_ms, failures.keeps(id, renewed_ms + s.life_ms) and failures.KEPT_MS or 0)
+  return active(renewed_ms, failures.keeps(id, renewed_ms + s.life_ms) and TURN_KEPT_MS or 0)
 end
 
 OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledger.py)

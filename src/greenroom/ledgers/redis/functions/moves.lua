@@ -51,7 +51,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   if over and now < served_ms + s.life_ms and renewed_ms > state.all_ended_ms then return search(id, key, served_ms) end
   if over or ended_here or renewed_ms <= state.all_ended_ms then
     if state.moving then call('HDEL', k.claims, id) end
-    local late = now >= until_ms + failures.KEPT_MS + failures.GAP_MS
+    local late = now >= until_ms + TURN_KEPT_MS + FAILURE_GAP_MS
     local moved = not here or (state.moving and call('ZSCORE', k.elsewhere, id)) or (state.turns_move > 0 and call('ZSCORE', k.turns_left, id))
     if late or not moved or renewed_ms <= state.all_ended_ms then return gone() end
     return seek_turn(id, key)
@@ -192,7 +192,7 @@ local function give(id, to)
     forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
-    local remembered_ms = s.life_ms + max(s.life_ms, failures.KEPT_MS + failures.GAP_MS)
+    local remembered_ms = s.life_ms + max(s.life_ms, TURN_KEPT_MS + FAILURE_GAP_MS)
     call('ZADD', k.elsewhere, renewed_ms + remembered_ms, id) -- a visitor who comes back has not lost it
     call('HSET', k.left, id, to)
     call('RPUSH', k.gifts, cmsgpack.pack({id, to, renewed_ms}))

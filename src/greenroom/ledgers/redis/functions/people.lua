@@ -10,7 +10,7 @@ local AGE_CELL_MS, AGE_CELLS, AGE_MOST, AGE_UNKNOWN, UNSHOWN = 5000, 1440, 2045,
 local ORIGIN_MS, REFRESHES = 1800000000000, 131072
 
 -- So long after the last renewal a waiting ticket of the same id may still come.
-local function spent_ms() return (watches_turns() and TURNS_KEPT_MS or PLACE_KEPT_MS) + SPENT_SLACK_MS end
+local function spent_ms() return (watches_turns() and PLACE_CLAIMED_MS or PLACE_KEPT_MS) + SPENT_SLACK_MS end
 
 local function arrival_ms(key) return floor(key / TIES) end
 

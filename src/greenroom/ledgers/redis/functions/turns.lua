@@ -15,24 +15,24 @@ end
 
 function failures.known(id)
   local since_s, offset_s, what = failures.of(id)
-  if since_s > 0 and now < since_s * 1000 + failures.WINDOW_MS then return since_s, offset_s, what end
+  if since_s > 0 and now < since_s * 1000 + FAILURE_WINDOW_MS then return since_s, offset_s, what end
 end
 
 function failures.put(id, since_s, offset_s, what)
   failures.write(id, since_s, offset_s, what)
-  if what ~= failures.USED then state.failed_s = max(state.failed_s, since_s + offset_s) end
+  if what ~= TURN_USED then state.failed_s = max(state.failed_s, since_s + offset_s) end
 end
 
 -- A row of another data center, merged with what is known; whether it is not of long ago.
 function failures.absorb(id, since_s, offset_s, what)
-  if now >= since_s * 1000 + failures.WINDOW_MS then return end
+  if now >= since_s * 1000 + FAILURE_WINDOW_MS then return end
   local own_s, own_offset_s, own = failures.known(id)
   if own_s then
     local end_s = since_s + offset_s
-    local taken = (what == failures.USED and offset_s > 0) or (own == failures.USED and own_offset_s > 0)
+    local taken = (what == TURN_USED and offset_s > 0) or (own == TURN_USED and own_offset_s > 0)
     if own > what or (own == what and own_s + own_offset_s > end_s) then what, end_s = own, own_s + own_offset_s end
     since_s = min(since_s, own_s)
-    offset_s = (what ~= failures.USED or taken) and min(failures.OFFSET_MOST_S, end_s - since_s) or 0
+    offset_s = (what ~= TURN_USED or taken) and min(OFFSET_MOST_S, end_s - since_s) or 0
   end
   failures.put(id, since_s, offset_s, what)
 end
@@ -50,11 +50,11 @@ function failures.leave(id, to)
   local since_s, offset_s, what = failures.known(id)
   if not since_s then return end
   call('HSET', k.leaving, id .. to, cmsgpack.pack({now, since_s, offset_s, what}))
-  if what ~= failures.USED or offset_s > 0 then failures.revive(id) end
+  if what ~= TURN_USED or offset_s > 0 then failures.revive(id) end
   state.turns_move, dirty = 1, true
-  if what == failures.KEPT and to ~= '' then
+  if what == TURN_KEPT and to ~= '' then
     failures.drop(id)
-    call('ZADD', k.turns_left, now + failures.KEPT_MS, id)
+    call('ZADD', k.turns_left, now + TURN_KEPT_MS, id)
   end
 end
 
@@ -64,13 +64,13 @@ function failures.rename(old, new)
   if not since_s then return end
   failures.drop(old)
   failures.put(new, since_s, offset_s, what)
-  if what == failures.USED then failures.leave(new, '') end
+  if what == TURN_USED then failures.leave(new, '') end
 end
 
 function failures.seek(id)
   local raw = call('HGET', k.seeks, id)
   local since_ms = raw and cmsgpack.unpack(raw)[1] or now
-  if state.turns_elsewhere == 0 or now - since_ms >= failures.SEEK_MS then
+  if state.turns_elsewhere == 0 or now - since_ms >= TURN_SEEK_MS then
     call('HDEL', k.seeks, id)
     return false
   end
@@ -81,7 +81,7 @@ end
 
 -- {failing, rows, got, seeks}, flat; nil while there is nothing to say, and never was.
 function failures.report()
-  local failing = now < state.failed_s * 1000 + 2 * failures.KEPT_MS
+  local failing = now < state.failed_s * 1000 + 2 * TURN_KEPT_MS
   if failing and state.turns_move == 0 then state.turns_move, dirty = 1, true end
   if state.turns_move == 0 then return nil end
   local rows, seeks = {}, {}
@@ -89,7 +89,7 @@ function failures.report()
   table.sort(leaving, function(one, other) return one[3][1] > other[3][1] end) -- see moving_turns.py
   for _, one in ipairs(leaving) do
     local serial, since_s, offset_s, what = unpack(one[3])
-    if since_s * 1000 + failures.WINDOW_MS <= now then
+    if since_s * 1000 + FAILURE_WINDOW_MS <= now then
       call('HDEL', k.leaving, one[4])
     elseif #rows < 6 * CLAIMS_MAX then
       for _, part in ipairs({one[1], one[2], serial, now - since_s * 1000, offset_s, what}) do rows[#rows + 1] = part end
@@ -97,7 +97,7 @@ function failures.report()
   end
   for _, one in ipairs(pairs_of(k.seeks)) do
     local age_ms = now - one[3][2]
-    if age_ms >= failures.ASKED_MS then
+    if age_ms >= TURN_ASKED_MS then
       call('HDEL', k.seeks, one[4])
     elseif #seeks < 2 * CLAIMS_MAX then
       seeks[#seeks + 1], seeks[#seeks + 2] = one[1], age_ms
@@ -128,9 +128,9 @@ function failures.hear(down)
     for _, part in ipairs({id, source, serial}) do got[#got + 1] = part end
     local raw = call('HGET', k.rows_seen, id .. source)
     if not raw or serial > cmsgpack.unpack(raw)[1] then
-      call('HSET', k.rows_seen, id .. source, cmsgpack.pack({serial, now + failures.WINDOW_MS}))
+      call('HSET', k.rows_seen, id .. source, cmsgpack.pack({serial, now + FAILURE_WINDOW_MS}))
       local was_taken = failures.is_taken(id)
-      failures.absorb(id, ceil((now - age_ms) / 1000), min(offset_s, failures.OFFSET_MOST_S), what)
+      failures.absorb(id, ceil((now - age_ms) / 1000), min(offset_s, OFFSET_MOST_S), what)
       if not was_taken and failures.is_taken(id) then failures.revive(id) end
     end
   end

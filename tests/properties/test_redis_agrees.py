@@ -337,7 +337,7 @@ BREAKS = (
         "if true then",
         1,
     ),
-    ("state.kept == id or state.kept == 0 or state.kept_ms < now", "true", 63),
+    ("state.kept == id or state.kept == 0 or state.kept_ms < now", "true", 1),
     ("* 115 / 100", "* 110 / 100", 87),
     ("state.pace * HELD_MS < 1000 and is_called", "is_called", 4),
     ("'HSET', k.seen, id, now", "'HSET', k.seen, id, 0", 67),

@@ -2,6 +2,7 @@
 report must be the same.
 """
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -47,6 +48,7 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing
 
 HERE = "here"
+NEVER_MS = 1 << 62
 STAY_STEPS_MS = 2 * AGE_CELL_MS + 5_000
 """Two ends of a stay, each in steps of a cell, and a renewal that may be so much older than the
 last request.
@@ -64,8 +66,10 @@ class Twin:
         centers: tuple[str, ...] = (HERE,),
         fence_ms: int = 0,
     ) -> None:
-        self._server = server
-        self.now_ms = START_MS
+        # One packet for each step: a client's own call costs more than the function it calls.
+        self._wire = server.connection_pool.get_connection()
+        weakref.finalize(self, server.connection_pool.release, self._wire)
+        self.now_ms = self._clock_ms = START_MS
         self.room = room
         self.random_bits = Random(seed)
         self.found: list[str] = []
@@ -74,15 +78,16 @@ class Twin:
         self.arrived_there = self._reports_there = self._applied_there = 0
         self.fixed = room.disable_session_renewal
         self.ledgers = Ledger(room, HERE, START_MS, START_MS)
-        self.coordinators = [Coordinator(centers, room, START_MS) for _ in range(2)]
+        self.coordinators = two_coordinators(centers, room, START_MS)
         for coordinator in self.coordinators:
             coordinator.fence_ms = fence_ms
         self.reader = Reader(room)
         self.could_borrow = False  # the newest question, if there were permits to spare elsewhere
         self.place = f"greenroom:{{{seed}}}"
         self.settings = settings_of(room)
-        self._server.flushall()
-        self._call("inspect")
+        self._together(
+            ["FLUSHALL"], ["SET", f"{self.place}:clock", START_MS], self._function("inspect")
+        )
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
@@ -270,7 +275,7 @@ class Twin:
         """The coordinators' answers, which must be the same, without a forecast."""
         random_bits = self.random_bits.getrandbits(64)
         downs = [
-            msgspec.structs.replace(coordinator.sync(up, self.now_ms, random_bits), wait_table=None)
+            coordinator.sync(up, self.now_ms, random_bits)
             for coordinator, up in zip(self.coordinators, ups, strict=True)
         ]
         self.law(downs[0] == downs[1], f"answers differ:\n{downs[0]}\n{downs[1]}")
@@ -290,7 +295,7 @@ class Twin:
 
     def lose_the_coordinators(self) -> None:
         centers = tuple(self.coordinators[0].data_centers)
-        self.coordinators = [Coordinator(centers, self.room, self.now_ms) for _ in range(2)]
+        self.coordinators = two_coordinators(centers, self.room, self.now_ms)
 
     def hear_from_there_alive(self, alone: bool, seconds: Sequence[tuple[int, int]] = ()) -> None:
         """The other data center says who waits there, or that no one is there, so that permits are
@@ -338,7 +343,12 @@ class Twin:
     def compare(self) -> None:
         """The state is the same too, and obeys the laws."""
         self.found += ledger_problems(self.ledgers)
-        state = msgspec.msgpack.decode(self._call("inspect"))
+        inspected, rows, unshown = self._together(
+            self._function("inspect"),
+            ["ZRANGE", f"{self.place}:failures", 0, -1, "WITHSCORES"],
+            ["ZRANGE", f"{self.place}:unshown", 0, -1, "WITHSCORES"],
+        )
+        state = msgspec.msgpack.decode(inspected)
         ledgers, lease = self.ledgers, self.ledgers.lease
         lease.trim(self.now_ms)
         pure = {
@@ -356,11 +366,13 @@ class Twin:
             (ledgers.line.kept is not None) == state["kept"],
             f"kept is {ledgers.line.kept} and {state['kept']}",
         )
-        self._compare_newcomers(state)
-        rows = self._server.zrange(f"{self.place}:failures", 0, -1, withscores=True)
+        self._compare_newcomers(state, scores(unshown))
         turns = [
             {one: row for one, row in found if self.now_ms < parts_of(row)[0] * 1000 + WINDOW_MS}
-            for found in (ledgers.failures.rows.items(), ((one, int(row)) for one, row in rows))
+            for found in (
+                ledgers.failures.rows.items(),
+                ((one, int(row)) for one, row in scores(rows).items()),
+            )
         ]
         self.law(turns[0] == turns[1], f"turns: {turns[0]} and {turns[1]}")
         pure["moved"], state["moved"] = ledgers.moves.net, state["arrived"] - state["given"]
@@ -375,7 +387,7 @@ class Twin:
         )
         self.law(left == right, f"{left} units where {right} were granted")
 
-    def _compare_newcomers(self, state: dict[str, Any]) -> None:
+    def _compare_newcomers(self, state: dict[str, Any], stored: dict[bytes, float]) -> None:
         newcomers, ledgers = self.ledgers.newcomers, self.ledgers
         if self.room.confirm_newcomers != "auto" or self.room.queueing_method == "passthrough":
             return
@@ -385,7 +397,6 @@ class Twin:
             confirms == state["confirm"],
             f"newcomers are confirmed: {confirms} and {state['confirm']}",
         )
-        stored = dict(self._server.zrange(f"{self.place}:unshown", 0, -1, withscores=True))
         self.law(unshown == stored, f"unconfirmed sessions: {unshown} and {stored}")
         slots = state["unshown_slots"]
         self.law(newcomers._slots == slots, f"unconfirmed by slot: {newcomers._slots} and {slots}")
@@ -403,9 +414,41 @@ class Twin:
         return outcome
 
     def _call(self, name: str, *arguments: bytes | str | int) -> object:
-        self._server.set(f"{self.place}:clock", self.now_ms)
-        function = TRIAL_LIBRARY.function(name).decode()
-        return self._server.fcall(function, 1, self.place, self.settings, *arguments)
+        return self._together(self._function(name, *arguments))[0]
+
+    def _function(self, name: str, *arguments: bytes | str | int) -> list[Any]:
+        return ["FCALL", TRIAL_LIBRARY.function(name), 1, self.place, self.settings, *arguments]
+
+    def _together(self, *commands: list[Any]) -> list[Any]:
+        """All answers of one packet, or the first error in them."""
+        sent = list(commands)
+        if self._clock_ms != self.now_ms:
+            self._clock_ms = self.now_ms
+            sent.insert(0, ["SET", f"{self.place}:clock", self.now_ms])
+        self._wire.send_packed_command(self._wire.pack_commands(sent))
+        found, errors = [], []
+        for _ in sent:
+            try:
+                found.append(self._wire.read_response())
+            except redis.ResponseError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return found[-len(commands) :]
+
+
+def scores(reply: list[Any]) -> dict[bytes, float]:
+    """Of members, in whichever version of the protocol."""
+    pairs = reply if reply and isinstance(reply[0], list) else zip(*[iter(reply)] * 2, strict=True)
+    return {member: float(score) for member, score in pairs}
+
+
+def two_coordinators(centers: tuple[str, ...], room: Room, now_ms: int) -> list[Coordinator]:
+    """Without forecasts, which both ledgers would be sent alike."""
+    found = [Coordinator(centers, room, now_ms) for _ in range(2)]
+    for coordinator in found:
+        coordinator.forecaster.due_ms = NEVER_MS
+    return found
 
 
 def in_order(up: SyncUp) -> SyncUp:

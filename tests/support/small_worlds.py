@@ -52,10 +52,11 @@ def little(**changes: Any) -> Scenario:
 TRIALS = range(1, 5)
 
 
-def trials(**changes: Any) -> list[str]:
-    """What went wrong in the little world, changed so, until something has."""
+def trials(first: int = TRIALS[0], **changes: Any) -> list[str]:
+    """What went wrong in the little world, changed so, until something has; `first`: of the seeds."""
+    seeds = sorted(TRIALS, key=lambda seed: seed != first)
     return next(
-        (found for seed in TRIALS if (found := verdict(watched(little(**changes), seed)))), []
+        (found for seed in seeds if (found := verdict(watched(little(**changes), seed)))), []
     )
 
 

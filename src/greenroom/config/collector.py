@@ -24,6 +24,8 @@ def collector_problems(pointer: str, endpoint: str) -> list[Problem]:
                 f" {endpoint[:60]!r}",
             )
         ]
-    if find_spec("opentelemetry") is None or find_spec(EXPORTER) is None:
+    if pointer.startswith("metrics.") and (
+        find_spec("opentelemetry") is None or find_spec(EXPORTER) is None
+    ):
         return [Problem(pointer, "needs greenroom's wheel with [otel]")]
     return []

@@ -43,7 +43,7 @@ from greenroom.pages.variables import EXTENSIONS, VARIABLES
 from greenroom.rules import FIELDS, FUNCTIONS
 from greenroom.rules.fields import ALIASES
 from greenroom.rules.functions import FunctionSpec
-from greenroom.settings.process import SECTIONS, OriginEntry, Server
+from greenroom.settings.process import SECTIONS, OriginEntry, PrometheusLogin, Server
 
 REFERENCE = Path(__file__).parent / "reference"
 NAMES = {
@@ -191,6 +191,11 @@ def configuration() -> str:
     parts.append(
         "\n## `[[crawlers]]`\n\nCrawlers in addition to the built-in ones: [the"
         " how-to](../howto/countries-and-crawlers.md).\n\n" + keys(Crawler)
+    )
+    parts.append(
+        "\n## `[[prometheus]]`\n\nSign-in to a Prometheus that [measures a room's origin]"
+        "(../howto/follow-the-origin.md#where-greenroom-does-not-see-the-answers).\n\n"
+        + keys(PrometheusLogin)
     )
     parts.append(
         "\n## `[dashboard.oidc]`\n\nSign-in to the dashboard through an OpenID Connect provider: "

@@ -14,6 +14,7 @@ from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_pr
 from greenroom.alerts.policies import POLICIES_MAX, Filters, policy_problems
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.config.entries import ReadTable, TableRead, file_id, read_document, read_named
+from greenroom.config.secret_files import SecretFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
@@ -27,9 +28,6 @@ from greenroom.model.notification import (
 )
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Several
-
-SECRET_FILE_MAX = 10_000
-"""Bytes; a larger file does not hold a secret on its first line."""
 
 POLICY = ApiSchema.of(
     AlertPolicy,
@@ -78,7 +76,7 @@ def read_alerting(
     raw: Mapping[str, Any], folder: Path, problems: list[Problem]
 ) -> tuple[list[Webhook | PagerdutyService | AlertPolicy], list[Path]]:
     """With the files that hold its secrets; adds what is wrong to `problems`."""
-    secrets = _SecretFiles(folder)
+    secrets = SecretFiles(folder)
     known = {section: _names(raw, section) for section in specs(PolicyExtra)}
 
     def records(section: str, most: int, what: str, read: ReadTable) -> list[dict[str, Any]]:
@@ -107,7 +105,7 @@ def _names(raw: Mapping[str, Any], section: str) -> set[str]:
     )
 
 
-def _webhook(secrets: "_SecretFiles", entry: Mapping[str, Any], at: str) -> TableRead:
+def _webhook(secrets: SecretFiles, entry: Mapping[str, Any], at: str) -> TableRead:
     entry = {key: value for key, value in entry.items() if value != "" or key == "name"}
     url, url_problems = secrets.first_line(entry, at, "url_file")
     secret, problems = secrets.first_line(entry, at, "secret_file")
@@ -140,7 +138,7 @@ def _webhook(secrets: "_SecretFiles", entry: Mapping[str, Any], at: str) -> Tabl
     }, problems
 
 
-def _service(secrets: "_SecretFiles", entry: Mapping[str, Any], at: str) -> TableRead:
+def _service(secrets: SecretFiles, entry: Mapping[str, Any], at: str) -> TableRead:
     key, problems = secrets.first_line(entry, at, "routing_key_file")
     values, found = read_document(
         SERVICE, entry, at, partial(record_problems, PagerdutyService), ServiceExtra
@@ -175,31 +173,3 @@ def _policy(known: Mapping[str, set[str]], entry: Mapping[str, Any], at: str) ->
         "webhook_ids": tuple(file_id("webhook", name) for name in named["webhooks"]),
         "pagerduty_ids": tuple(file_id("pagerduty", name) for name in named["pagerduty_services"]),
     }, problems
-
-
-class _SecretFiles:
-    """First lines of files; the files are watched from now on."""
-
-    def __init__(self, folder: Path) -> None:
-        self.files: list[Path] = []
-        self._folder = folder
-
-    def first_line(self, entry: Mapping[str, Any], at: str, key: str) -> tuple[str, list[Problem]]:
-        """Empty when the entry names no file."""
-        written = entry.get(key)
-        if not written or not isinstance(written, str):
-            return "", []
-        path = self._folder / written
-        self.files.append(path)
-        reason = ""
-        try:
-            with path.open("rb") as file:
-                text = file.read(SECRET_FILE_MAX + 1)
-            if len(text) > SECRET_FILE_MAX:
-                reason = f"{path} is larger than {SECRET_FILE_MAX} bytes"
-            line = text.decode().partition("\n")[0].strip("\r")
-            reason = reason or ("" if line else f"{path} is empty")
-        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-            line = ""
-            reason = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        return line, [Problem(step(at, key), reason)] if reason else []

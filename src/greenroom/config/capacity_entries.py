@@ -15,6 +15,11 @@ RANGE = "[1m]"
 _QUERY = "?query="
 
 
+def prometheus_base(written: str) -> str:
+    """What a room's `capacity_metrics` has before its query, as `prometheus_target` reads it."""
+    return read_target(written.partition(_QUERY)[0]).url
+
+
 def prometheus_target(written: str) -> OutboundTarget:
     """The URL of a room's `capacity_metrics`, to ask for. Raises OutboundRefused."""
     base, found, selector = written.partition(_QUERY)

@@ -78,6 +78,8 @@ class Config:
     metrics: MetricsExport = field(default_factory=MetricsExport)
     health: Health = field(default_factory=Health)
     pass_keys: PassKeys | None = None
+    prometheus_logins: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of `Authorization`, by URL."""
     oidc: OidcSettings | None = None
     sending: Sending = field(default_factory=Sending)
     status_listen: Address | None = None

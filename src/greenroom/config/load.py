@@ -36,6 +36,7 @@ from greenroom.config.entries import FILE_ZONE_ID, file_entry, unknown_keys
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.page_files import read_text
+from greenroom.config.prometheus_entries import read_prometheus
 from greenroom.config.sending import mail_notes, read_sending
 from greenroom.config.shared import read_shared
 from greenroom.config.toml_lines import KeyLines, step
@@ -60,6 +61,7 @@ TABLES = (
     "dashboard",
     "lists",
     "crawlers",
+    "prometheus",
     "rooms",
     "health_checks",
     "status_pages",
@@ -293,7 +295,14 @@ class _Reading:
         sending = read_sending(
             sections["notifications"], sections["outbound"], self._folder, self.problems
         )
-        return _Part({"sending": sending}, sending.files, mail_notes(sending.mail_server))
+        logins, files = read_prometheus(
+            self._raw.get("prometheus", []), self._folder, self.problems
+        )
+        return _Part(
+            {"sending": sending, "prometheus_logins": logins},
+            (*sending.files, *files),
+            mail_notes(sending.mail_server),
+        )
 
     def _faces(self, server: Server, pages: Iterable[StatusPage]) -> _Part:
         oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)

@@ -197,6 +197,7 @@ class ProcessCapacity:
 
     def configure(self, config: Config) -> None:
         self._prometheus.guard.policy = config.sending.outbound
+        self._prometheus.logins = config.prometheus_logins
 
     async def close(self) -> None:
         with contextlib.suppress(StorageFailed):

@@ -9,7 +9,7 @@ from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport
 from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS, PUSH
 from greenroom.capacity.window import WINDOW_MS
-from greenroom.config.capacity_entries import prometheus_target
+from greenroom.config.capacity_entries import prometheus_base, prometheus_target
 from greenroom.model.probe import ProbeResult
 from greenroom.model.room import Room
 from greenroom.outbound import (
@@ -46,6 +46,8 @@ class PrometheusFigures:
 
     def __init__(self, guard: Guard, now_ms: Callable[[], int]) -> None:
         self.guard = guard
+        self.logins: Mapping[str, str] = {}
+        """Values of `Authorization`, by the URL before the query."""
         self._now_ms = now_ms
         self._found: dict[str, dict[str, ProcessReport]] = {}
         self.reasons: dict[str, str] = {}
@@ -91,7 +93,10 @@ class PrometheusFigures:
 
     async def _answer(self, written: str) -> dict[str, Exported]:
         url = prometheus_target(written).url
-        answer = await exchange(self.guard, Request("GET", url), LIMITS)
+        login = self.logins.get(prometheus_base(written))
+        headers = (("Authorization", login),) if login else ()
+        # Redirects are not followed: what the secret is for ends with this URL.
+        answer = await exchange(self.guard, Request("GET", url, headers), LIMITS)
         if answer.truncated:
             raise FiguresRefused(f"Prometheus answered with more than {LIMITS.body_max} bytes")
         if answer.status not in (200, 400, 422):

@@ -302,7 +302,7 @@ class Process:
 
     def _made_capacity(self, ledgers: ProcessLedgerStore, health: ProcessHealth) -> ProcessCapacity:
         followed = self._followed
-        return ProcessCapacity(
+        found = ProcessCapacity(
             self.config.shared,
             ledgers,
             self._counts,
@@ -311,6 +311,8 @@ class Process:
             Guard(self.config.sending.outbound, listening=followed.published.everywhere),
             health,
         )
+        found.configure(self.config)
+        return found
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -266,8 +266,7 @@ class Log:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracing:
     endpoint: str = spec(
-        "base URL of a collector (OTLP over HTTP), such as http://127.0.0.1:4318; empty: no traces."
-        " Needs the wheel with `[otel]`",
+        "base URL of a collector (OTLP over HTTP), such as http://127.0.0.1:4318; empty: no traces",
         "",
         high=2048,
     )
@@ -374,6 +373,25 @@ class Outbound:
     deny: tuple[str, ...] = spec(
         "addresses and networks that are refused although they are public", (), high=200
     )
+
+
+PROMETHEUS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusLogin:
+    """`[[prometheus]]` of the configuration file. Paths are relative to the file's directory."""
+
+    url: str = spec(
+        "URL that `capacity_metrics` of rooms begins with, up to `?query=`; the secret is sent"
+        " nowhere else",
+        example="https://prometheus.example.com/api/v1/query",
+        low=1,
+        high=2_048,
+    )
+    token_file: str = spec("file with a bearer token on its first line", "", high=4_096)
+    user: str = spec("user name, instead of a token", "", high=320)
+    password_file: str = spec("file with its password on the first line", "", high=4_096)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

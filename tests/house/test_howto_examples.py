@@ -46,6 +46,7 @@ def test_a_configuration_in_the_documents_is_correct(text: str, tmp_path: Path) 
         whole = whole.replace("[[rooms]]\n", ROOM)
     (tmp_path / "waiting.html").write_text("wait")
     (tmp_path / "oidc-secret").write_text("hush")
+    (tmp_path / "prometheus.token").write_text("hush")
     (tmp_path / "slack-url").write_text("https://hooks.slack.com/services/T000/B000/XXXX\n")
     given = {"data": str(tmp_path)}
     if names := tomllib.loads(whole).get(

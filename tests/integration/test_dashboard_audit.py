@@ -85,7 +85,7 @@ def test_entries_are_found_by_person_room_kind_and_time(dashboard: DashboardRig)
     assert len(told("room=shop")) == 4
     assert ["put shop on hold" in one for one in told("room=shop&kind=operation")] == [True]
     assert told("who=100%25") == told("kind=room&who=nobody") == told("room=none") == []
-    assert "Nothing fits" in visitor.get(f"{AT}?room=none").text
+    assert "Nothing matches" in visitor.get(f"{AT}?room=none").text
     later = dashboard.clock.at_ms // 1000 + 1
     moment = f"{datetime.fromtimestamp(later, UTC):%Y-%m-%dT%H:%M:%S}"
     assert told(f"from={moment}") == []

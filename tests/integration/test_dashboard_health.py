@@ -247,7 +247,8 @@ def test_search_finds_checks_policies_and_webhooks(
 def test_a_generated_secret_is_offered(operator: Visitor) -> None:
     offered = [
         re.search(
-            r"nobody else knows: <code>([\w-]{32})</code>", operator.get("/notifications").text
+            r"A random secret for you: <code>([\w-]{32})</code>",
+            operator.get("/notifications").text,
         )
         for _ in range(2)
     ]

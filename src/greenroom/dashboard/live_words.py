@@ -49,9 +49,9 @@ def _limits(live: RoomView) -> LimitWords:
     if active and limit < room.total_active_users:
         return LimitWords(
             "active",
-            "The site is at its best",
-            f"It takes {_some(limit, '1 visitor', '{} visitors')} at the moment, as fast as it"
-            " answers: the next visitor is let in when a session ends, or when it takes more.",
+            "The site takes no more visitors now",
+            f"As fast as it answers it takes {_some(limit, '1 visitor', '{} visitors')}: the next"
+            " visitor is let in when a session ends, or when it takes more.",
         )
     if active:
         return LimitWords(

@@ -136,7 +136,7 @@ class HealthCheck:
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
-        "what people call it",
+        "name, for people",
         pattern=r"[A-Za-z0-9_-]+",
         pattern_words=NAME_WORDS,
         low=1,

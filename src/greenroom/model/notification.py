@@ -36,7 +36,7 @@ class _Checked:
 class AlertPolicy(_Checked):
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
-        "what it is called",
+        "name, for people",
         example="The shop is down",
         low=1,
         high=200,
@@ -46,7 +46,7 @@ class AlertPolicy(_Checked):
     description: str = spec("only your team sees it", "", high=2_000, form=FormSpec("note", "Note"))
     enabled: bool = spec("whether it is active", True, form=FormSpec("note", "Switched on"))
     alert_type: str = spec(
-        "type of alert, one of those that are available",
+        "type of alert",
         example="health_check_status_notification",
         low=1,
         high=100,
@@ -80,7 +80,7 @@ class Webhook(_Checked):
     """`url` and `secret` are never shown; `shown_url` is the URL without secrets."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("name; every call sends it", low=1, high=200, one_line=True)
+    name: str = spec("name; every message has it", low=1, high=200, one_line=True)
     url: str = spec(
         "URL, `https://` or `http://`",
         example="https://hooks.example.com/alerts",
@@ -112,7 +112,7 @@ class PagerdutyService(_Checked):
     """By its Events API v2 routing key, which is never shown."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
-    name: str = spec("what it is called", low=1, high=200, one_line=True)
+    name: str = spec("name, for people", low=1, high=200, one_line=True)
     routing_key: str = spec(
         "integration key of an Events API v2 integration",
         low=1,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
+from typing import NamedTuple
 
 import structlog
 
@@ -59,19 +60,23 @@ def schedule_state(schedule: RoomSchedule | None) -> tuple[Effective | None, tup
     return schedule.now.effective, tuple(draws)
 
 
+class ServedRoom(NamedTuple):
+    """What serving visitors adds to a room's state."""
+
+    schedule: RoomSchedule | None = None
+    documents: RoomDocuments | None = None
+    capacity: CapacityState | None = None
+    instances: int = 0
+
+
 def room_state(
-    room: Room,
-    figures: Figures,
-    requests: Mapping[str, int],
-    schedule: RoomSchedule | None,
-    origin: str,
-    documents: RoomDocuments | None,
-    capacity: CapacityState | None,
-    instances: int,
+    room: Room, figures: Figures, requests: Mapping[str, int], origin: str, served: ServedRoom
 ) -> RoomState:
-    now, draws = schedule_state(schedule)
-    seen = _documents(documents) if documents else None
-    return RoomState(room, figures, requests, now, draws, origin, seen, capacity, instances)
+    now, draws = schedule_state(served.schedule)
+    seen = _documents(served.documents) if served.documents else None
+    return RoomState(
+        room, figures, requests, now, draws, origin, seen, served.capacity, served.instances
+    )
 
 
 def _documents(found: RoomDocuments) -> DocumentState:

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from greenroom.analytics.graphql import endpoint
 from greenroom.api.app import PREFIX, under_prefix
-from greenroom.api.management import management_api, management_app
+from greenroom.api.management import management_api
 from greenroom.config.addresses import origin_problems
 from greenroom.config.load import read_config
 from greenroom.configuration.explain_request import ExplainRequest
@@ -129,7 +129,7 @@ class ApiInProcess:
         self.app = Starlette(
             routes=[under_prefix(management_api(*parts, center_view=self.watched))]
         )
-        self.routes = management_app(*parts).routes
+        self.routes = management_api(*parts).app.routes
         self.token = self.make_token("everything", "edit", "analytics", "probe")
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from greenroom.alerts import routes as alerting
 from greenroom.alerts.view import NoNotifications, NotificationView
@@ -106,36 +105,8 @@ def management_api(
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
     center_view: DataCenterView | None = None,
-) -> ASGIApp:
+) -> Front:
     """`sessions` counts wrong tokens."""
-    return Front(
-        management_app(
-            store,
-            sessions,
-            clock,
-            observed,
-            origin_problems,
-            explains,
-            health,
-            notifications,
-            datasets,
-            center_view,
-        )
-    )
-
-
-def management_app(
-    store: ConfigStore,
-    sessions: SessionStore,
-    clock: Clock,
-    observed: Observed,
-    origin_problems: OriginProblems,
-    explains: Explains | None = None,
-    health: HealthView | None = None,
-    notifications: NotificationView | None = None,
-    datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
-    center_view: DataCenterView | None = None,
-) -> Starlette:
     previews = Previews(clock)
     without_token = [*preview_routes(previews, clock), Route("/openapi.json", _openapi)]
     graphql = graphql_routes(store, clock, ALL_DATASETS, all_answers(datasets, health, clock))
@@ -153,7 +124,7 @@ def management_app(
     app.state.data_centers = center_view
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
-    return app
+    return Front(app)
 
 
 async def _openapi(_request: Request) -> Response:

@@ -2,12 +2,12 @@
 read-only.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.change import AuditEntry, AuditFilter, Change, Put, applied, name_of
+from greenroom.model.change import Change, Put, applied, name_of
 from greenroom.model.configuration import (
     KIND_OF,
     KIND_WORDS,
@@ -17,7 +17,6 @@ from greenroom.model.configuration import (
     Record,
     Unusable,
 )
-from greenroom.notifier import ChangeNotifier
 from greenroom.web.stores import ConfigStore
 
 COMPILED = ("zone", "room", "event", "rules", "list", "list_item", "health_check", "status_page")
@@ -102,15 +101,14 @@ class LayeredStore:
         documents.
         """
         self._store = store
+        # as they are: what stands in the file has no revision and no audit entries
+        self.revision, self.note, self.audit = store.revision, store.note, store.audit
+        self.changes, self.close = store.changes, store.close
         self._new_faults = new_faults
         self._file = file
         self._now_ms = now_ms
         self._known: tuple[Configuration, Configuration, Configuration] | None = None
         self._first_seen_ms: dict[tuple[type, str], tuple[Record, int, int]] = {}
-
-    def revision(self) -> int:
-        # What stands in the file has no revision.
-        return self._store.revision()
 
     def read(self) -> Configuration:
         return self.over(self._store.read())
@@ -149,29 +147,6 @@ class LayeredStore:
         return self.over(
             self._store.write(changes, expected=expected, author=author, now_ms=now_ms)
         )
-
-    def note(
-        self, kind: str, id: str, *, author: str, now_ms: int, after: Mapping[str, Any]
-    ) -> None:
-        self._store.note(kind, id, author=author, now_ms=now_ms, after=after)
-
-    def audit(
-        self,
-        limit: int,
-        before: int | None = None,
-        *,
-        removed_from: str = "",
-        about: tuple[str, str] | None = None,
-        where: AuditFilter | None = None,
-    ) -> list[AuditEntry]:
-        return self._store.audit(limit, before, removed_from=removed_from, about=about, where=where)
-
-    @property
-    def changes(self) -> ChangeNotifier:
-        return self._store.changes
-
-    def close(self) -> None:
-        self._store.close()
 
     def over(self, stored: Configuration) -> Configuration:
         """Adds the file's records to a configuration of the store."""

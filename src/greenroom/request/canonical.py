@@ -144,6 +144,10 @@ def _escape_problem(path: bytes) -> str:
             return f"the path contains an encoded {wrong}"
     if any(int(escape, 16) in _NEVER_TWICE for escape in _TWICE.findall(path)):
         return "the path contains a doubly encoded character"
+    return text_problem(path)
+
+
+def text_problem(path: bytes) -> str:
     try:
         text = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from greenroom.request.canonical import (
     Refusal,
     Target,
     canonical_target,
     normal_escape,
+    text_problem,
 )
 
 READINGS_MAX = 16
@@ -163,15 +163,7 @@ _LAST_PARAMETERS = re.compile(rb";[^/]*\Z")
 def _problem(reading: bytes) -> str:
     if _HIDDEN.search(reading):
         return "the path contains an encoded control character or backslash"
-    try:
-        text = unquote_to_bytes(reading).decode("utf-8")
-    except UnicodeDecodeError:
-        return "the path is not valid UTF-8"
-    return (
-        "the path contains an encoded control character"
-        if any("\x80" <= char <= "\x9f" for char in text)
-        else ""
-    )
+    return text_problem(reading)
 
 
 def _decoded(path: bytes) -> bytes:

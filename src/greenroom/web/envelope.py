@@ -105,11 +105,11 @@ class Front:
     """Never logs bodies, headers or query strings: secrets may be in them."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         ray = secrets.token_hex(8)
         request_id = next(
@@ -136,7 +136,7 @@ class Front:
             await send(message)
 
         try:
-            await self._app(scope, receive, marked)
+            await self.app(scope, receive, marked)
         except Exception as error:
             log.error(
                 "api_request_failed",

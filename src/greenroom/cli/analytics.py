@@ -38,7 +38,6 @@ ASK_PATH = "/client/v4/graphql"
 TIMEOUT_S = 10
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
-"""Bars of a sparkline."""
 
 BUCKETS = {
     "minute": "datetime",
@@ -80,8 +79,7 @@ _Token = Annotated[
 
 
 class _Source(Protocol):
-    def room_id(self, name: str) -> str:
-        """The id of a room by its name or id."""
+    def room_id(self, name: str) -> str: ...
 
     def answer(self, question: Question) -> AnalyticsAnswer: ...
 
@@ -175,8 +173,6 @@ def _source(data: Path | None, control: str | None, token: str | None) -> _Sourc
 
 
 class _Stopped:
-    """The store of a greenroom that does not run."""
-
     def __init__(self, keeper: Any) -> None:
         self._keeper = keeper
 
@@ -194,8 +190,6 @@ class _Stopped:
 
 
 class _Running:
-    """A running greenroom, asked over GraphQL."""
-
     def __init__(self, control: str, token: str) -> None:
         self._control = control
         self._token = token
@@ -235,7 +229,6 @@ class _Running:
 
 
 def _graphql(question: Question) -> str:
-    """The same question as text."""
     rooms = json.dumps(sorted(question.rooms or ()))
     times = f'datetime_geq: "{_iso(question.start_s)}", datetime_lt: "{_iso(question.end_s)}"'
     order = ", ".join(

@@ -62,7 +62,6 @@ BAD_CONFIG, CANNOT_START = 1, 2
 """Exit codes: what was written is wrong; the machine refuses (also wrong usage)."""
 
 ROOM_NAME = "main"
-"""Name of the one room that options describe."""
 
 app = typer.Typer(
     name="greenroom",

@@ -156,7 +156,6 @@ def _from_running(control: str, asked: ExplainRequest, token: str | None) -> dic
 
 
 def lines(told: dict[str, Any]) -> list[str]:
-    """The explanation for people."""
     shown = [_bold(f"{told['method']} {told['url']}") + f"   from {told['client']}", ""]
     shown += [f"  {_bold(_WORDS[told['result']])}: {told['reason']}"]
     shown += [f"  answer: {told['answer']}"] if told["answer"] else []

@@ -42,12 +42,10 @@ _ITEMS = {"ip": "addresses and networks", "hostname": "host names", "asn": "auto
 
 
 def say(line: str = "") -> None:
-    """One line on standard output, at once, also into a pipe."""
     _write(sys.stdout, line)
 
 
 def complain(line: str) -> None:
-    """One line on standard error."""
     _write(sys.stderr, line)
 
 
@@ -91,7 +89,6 @@ def rooms_outside(rooms: Iterable[Room], root_path: str) -> list[str]:
 
 
 def show_config(config: Config) -> None:
-    """What this configuration does."""
     forwards = config.origin or config.origins or not config.rooms
     if forwards:
         say(f"visitors   {config.listen.url('https' if config.tls else 'http')}")
@@ -135,7 +132,6 @@ def show_config(config: Config) -> None:
 
 
 def room_lines(room: Room) -> list[str]:
-    """One room: what it covers, what it allows, and every setting that is not the default."""
     if room.suspended:
         allows = "suspended: all visitors go to the origin"
     elif room.queueing_method == "passthrough":
@@ -160,7 +156,6 @@ def room_lines(room: Room) -> list[str]:
 
 
 def rule_lines(rules: Iterable[Rule]) -> list[str]:
-    """The bypass rules of one room, an expression of several lines on one."""
     return [
         f"  {'bypass' if rule.enabled else 'switched off'}: {' '.join(rule.expression.split())}"
         for rule in rules
@@ -168,7 +163,6 @@ def rule_lines(rules: Iterable[Rule]) -> list[str]:
 
 
 def event_lines(events: Iterable[Event]) -> list[str]:
-    """The events of one room: when, and what they change."""
     lines = []
     for event in sorted(events, key=lambda event: event.opens_ms):
         times = f"{plain_moment(event.event_start_ms)} to {plain_moment(event.event_end_ms)}"
@@ -214,7 +208,6 @@ def _shown(name: str, value: object) -> str:
 
 
 def _changed(record: object, defaults: object) -> list[tuple[str, str]]:
-    """Settings of a record that differ from the defaults and are not shown elsewhere."""
     shown = ("listen", "control", "data")
     names = [name for name in specs(type(defaults)) if name not in shown and hasattr(record, name)]
     return [

@@ -285,8 +285,6 @@ def _arrivals(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run that is over: what analytics would have of it, and what only the simulation knows."""
-
     world: World
     recorded: RecordedFigures
     truth: SimulationReport

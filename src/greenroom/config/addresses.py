@@ -23,7 +23,6 @@ from greenroom.settings.process import SOCKET_FILE, Address, Server
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")
 HEADER_NAME_MAX = 100
-"""Longest name of a header that is kept from proxies."""
 
 SOCKET_PATH_MAX = 107
 """Bytes in the path of a Unix socket (108 with the NUL, on Linux)."""
@@ -89,7 +88,6 @@ def decide_problems(server: Server) -> list[Problem]:
 
 
 def network_problems(pointer: str, text: object) -> list[Problem]:
-    """One entry of `trusted_proxies`."""
     if not isinstance(text, str):
         return [Problem(pointer, f"must be a string such as 10.0.0.0/8, not {text!r}")]
     try:
@@ -122,7 +120,6 @@ def trusted_header_problems(pointer: str, name: object) -> list[Problem]:
 
 
 def default_host_problems(host: str) -> list[Problem]:
-    """The host of requests that name none."""
     if not host or read_host(host.encode("ascii", "replace")):
         return []
     return [
@@ -235,7 +232,6 @@ def store_shown(url: str) -> str:
 
 
 def listener_problems(pointer: str, control: Address, listen: Address) -> list[Problem]:
-    """Whether both listeners want one address."""
     if control.path or listen.path:
         return []  # see `socket_problems`
     if (
@@ -260,7 +256,6 @@ def is_behind_proxy(server: Server) -> bool:
 
 
 def socket_problems(server: Server) -> list[Problem]:
-    """Whether two listeners want one Unix socket's file."""
     found, taken = [], dict[str, str]()
     for key in ("listen", "control", "decide", "status_listen"):
         text = getattr(server, key)
@@ -270,7 +265,6 @@ def socket_problems(server: Server) -> list[Problem]:
 
 
 def socket_notes(server: Server) -> list[str]:
-    """Who can open the Unix sockets."""
     used = any(
         getattr(server, key).startswith(SOCKET_FILE)
         for key in ("listen", "control", "decide", "status_listen")

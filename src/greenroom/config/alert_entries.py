@@ -40,8 +40,6 @@ SERVICE = ApiSchema.of(PagerdutyService, without=("routing_key",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookExtra:
-    """Keys of a webhook in a file that are not its fields, or have another default."""
-
     url_file: str = spec(
         "file with the URL on its first line, for services whose URL is a secret", "", high=4_096
     )

@@ -35,8 +35,6 @@ ORIGINS_MAX = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings of a process, and what it serves. Only `read_config` makes it."""
-
     documents: Configuration = field(default_factory=Configuration)
     """Of the file, in the zone FILE_ZONE_ID; after `served`, what processes use of file and store."""
     crawlers: tuple[Crawler, ...] = ()
@@ -83,7 +81,6 @@ class Config:
     oidc: OidcSettings | None = None
     sending: Sending = field(default_factory=Sending)
     status_listen: Address | None = None
-    """None: no status pages."""
     faults: tuple[UnitFault, ...] = ()
     """What of the store is left out, or held instead of served."""
     path: Path | None = None

@@ -132,8 +132,6 @@ def read_rules(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventExtra:
-    """Keys of an event in a file that are not its fields."""
-
     custom_page_file: str = spec(
         "file with the Mustache template during the event, instead of custom_page_html",
         "",
@@ -184,8 +182,6 @@ RULES_KEY, EVENTS_KEY = "rules", "events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """Keys of a room in a file that are not its fields."""
-
     custom_page_file: str = spec(
         "file with the Mustache template, instead of custom_page_html; relative to the directory of"
         " the configuration file",
@@ -351,8 +347,6 @@ def _cookie_notes(room: Room) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckExtra:
-    """Keys of a check in a file that are not its fields."""
-
     id: str = spec(
         "stable identifier that its history is kept under; default: made from the name",
         "",

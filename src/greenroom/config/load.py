@@ -96,12 +96,9 @@ class Overrides(NamedTuple):
     """Command-line options that override the file."""
 
     values: Mapping[str, str]
-    """By the top-level key that each one replaces."""
     options: Mapping[str, str] = {}
-    """Options whose name differs from their key."""
 
     def option(self, key: str) -> str:
-        """As people write it."""
         return self.options.get(key, f"--{key.replace('_', '-')}")
 
 
@@ -181,8 +178,6 @@ def _syntax_problem(message: str, text: str) -> Problem:
 
 
 class _Part(NamedTuple):
-    """Fields of a Config, files read for them, and notes for an operator."""
-
     fields: dict[str, Any]
     files: tuple[Path, ...] = ()
     notes: tuple[Any, ...] = ()
@@ -207,7 +202,6 @@ class _Reading:
         self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
 
     def config(self) -> Config | None:
-        """None when anything is wrong; `problems` then says what."""
         raw = self._raw
         self.problems += unknown_keys(raw, ["origin", *specs(Server), *TABLES])
         server = read_nested(
@@ -343,7 +337,6 @@ class _Reading:
         return read_nested(kind, name, raw, self.problems)
 
     def _listeners(self) -> dict[str, Address]:
-        """Listeners with a valid address; the others are reported."""
         defaults = Server()
         found = {}
         for key in LISTENERS:

@@ -23,7 +23,6 @@ class Shared:
 
 
 def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
-    """None: ledgers are this process's own, or something is wrong."""
     found: list[Problem] = []
     name, names = server.datacenter, server.datacenters or (server.datacenter,)
     found += [

@@ -57,7 +57,6 @@ class CalendarLink:
         return None
 
     def _entry(self, asked: Inquiry, outcome: Outcome) -> Answer:
-        """Back to the page when nothing is known of the wait."""
         estimate, arrival, room = outcome.estimate, asked.arrival, asked.room
         if outcome.standing is not Standing.WAITING or not outcome.position or estimate is None:
             return ONWARD

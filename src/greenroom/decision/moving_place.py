@@ -184,7 +184,6 @@ class MovingPlace(OwnPage):
         return None
 
     def _give_up(self, asked: Inquiry, ticket: Ticket) -> None:
-        """The cookie of this place is about to be overwritten, so nobody could use it again."""
 
         def left(was: Outcome) -> None:
             decided = LEFT.get(was.standing)

@@ -48,7 +48,6 @@ class RoomTable:
         return found
 
     def covering(self, host: str, paths: Iterable[str]) -> list[RoomSchedule | None]:
-        """None for uncovered ones."""
         return list(dict.fromkeys([self._routes.find(host, path) for path in paths]))
 
     def turn(self, now_ms: int, on_error: Callable[[BaseException], None]) -> int:

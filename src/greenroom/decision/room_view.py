@@ -43,7 +43,6 @@ class Figures(msgspec.Struct, frozen=True):
 
     @property
     def here(self) -> "Figures | CenterView":
-        """Of this data center."""
         return self.centers[0] if self.centers else self
 
     def with_others(self, name: str, others: Sequence[CenterView]) -> "Figures":

@@ -47,8 +47,6 @@ def marked(ticket: Ticket) -> Ticket:
 
 
 class Sealer:
-    """Not thread-safe."""
-
     def __init__(self, ring: KeyRing, entropy: Callable[[int], bytes] = os.urandom) -> None:
         """`entropy`: for nonces."""
         self.ring = ring

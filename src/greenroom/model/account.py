@@ -32,8 +32,6 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Raises InvalidConfig with every problem."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(
         "user name",
@@ -110,8 +108,6 @@ ZONES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """Raises InvalidConfig with every problem."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec("what it is for", low=1, high=200, one_line=True)
     scopes: tuple[str, ...] = spec("scopes: read, edit, analytics", low=1, high=len(SCOPES))

@@ -23,7 +23,6 @@ class PolicyFilter:
     low: int = 0
     high: int = 0
     label: str = ""
-    """In forms; empty: as its name."""
 
 
 @dataclass(frozen=True, slots=True)

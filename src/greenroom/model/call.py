@@ -8,7 +8,6 @@ TRAVEL_MINUTES = (10, 20, 30)
 EMAIL, PUSH = "email", "push"
 
 CONFIRM, SOON, NOW = "confirm", "soon", "now"
-"""The messages."""
 
 
 class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):

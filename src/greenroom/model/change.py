@@ -114,7 +114,6 @@ class Draft:
                 yield kind, before, after
 
     def finished(self) -> Configuration:
-        """The draft must not be used any more."""
         settled = {
             kind: self._indexes[kind].settled(self._old.index_of(kind))
             for kind in {kind for kind, _ in self._touched if kind in KINDS}

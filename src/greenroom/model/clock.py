@@ -30,7 +30,6 @@ class LastMinute:
 
     @property
     def span_ms(self) -> int:
-        """Between the first and the last sample: a minute, and less at first."""
         return self._seen[-1][0] - self._seen[0][0] if self._seen else 0
 
     def growth(self) -> tuple[float, ...]:

@@ -185,7 +185,6 @@ class Configuration:
     """
 
     def room_in_operation(self, room_id: str) -> Room:
-        """The room as every process runs it."""
         found = self.operations.get(room_id)
         return operated(self.rooms[room_id].record, found.record if found else None)
 

@@ -93,7 +93,6 @@ class Spec:
     form: FormSpec | None = None
 
     def choice_labels(self) -> dict[str, str]:
-        """The labels of choices by what is written for them."""
         names = [written(choice) for choice in self.choices]
         labels = self.form.choices if self.form else ()
         return dict(zip(names, labels or names, strict=True))
@@ -129,8 +128,6 @@ def written(choice: Any) -> str:
 
 
 class RecordField(NamedTuple):
-    """A described field of a record; `item` is the type of a list's entries, if the list says it."""
-
     name: str
     kind: Any
     item: Any
@@ -140,7 +137,6 @@ class RecordField(NamedTuple):
 
 @cache
 def described(record: type) -> tuple[RecordField, ...]:
-    """Every field with a Spec."""
     return tuple(
         RecordField(
             item.name,
@@ -184,7 +180,6 @@ def field_problems(
 
 
 def wrong_fields(problems: Iterable[Problem], pointer: str = "") -> set[str]:
-    """Names of the fields with problems; a list's for those of its entries."""
     return {found.pointer.removeprefix(pointer).partition("[")[0] for found in problems}
 
 
@@ -224,14 +219,11 @@ def taken(pointer: str, what: str, value: object) -> Problem:
 
 
 class Unique:
-    """The names, or ids, of several things of one kind, each of which only one may have."""
-
     def __init__(self, what: str) -> None:
         self._what = what
         self._known: set[object] = set()
 
     def problems(self, pointer: str, value: object) -> list[Problem]:
-        """Takes `value`."""
         if value in self._known:
             return [taken(pointer, self._what, value)]
         self._known.add(value)
@@ -239,7 +231,6 @@ class Unique:
 
 
 def vars_of(record: Any) -> dict[str, Any]:
-    """The fields of a record by name."""
     return {item.name: getattr(record, item.name) for item in fields(record)}
 
 

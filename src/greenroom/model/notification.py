@@ -24,8 +24,6 @@ SHORT_ID = r"[0-9A-Za-z_-]{1,64}"
 
 
 class _Checked:
-    """Raises InvalidConfig with every problem."""
-
     def __post_init__(self) -> None:
         problems = record_problems(type(self), vars_of(self))
         if problems:

@@ -19,8 +19,6 @@ _COUNT = re.compile(r"0|[1-9][0-9]{0,6}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Raises InvalidConfig with every problem."""
-
     name: str = spec(
         "what is offered, in the words that visitors know",
         low=1,
@@ -37,7 +35,6 @@ class Offer:
     )
     available: str = spec("how much is left: `many`, `few`, `none`, or a number", example="few")
     as_of_ms: int = 0
-    """When that was so."""
 
     def __post_init__(self) -> None:
         problems = offer_problems({item.name: getattr(self, item.name) for item in fields(self)})
@@ -77,8 +74,6 @@ def offer_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferSet:
-    """The offers of one room in the order shown; its id is the room's."""
-
     id: str = spec("the room's id", "", read_only=True)
     offers: tuple[Offer, ...] = spec("the offers in order", (), high=OFFERS_MAX)
 

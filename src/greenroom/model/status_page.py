@@ -18,8 +18,6 @@ LISTEN_PORT_MIN = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class StatusPage:
-    """Raises InvalidConfig with every problem."""
-
     id: str = spec("opaque identifier, unique", "", read_only=True)
     path: str = spec(
         "path of the page on the status listener",

@@ -23,8 +23,6 @@ IDLE_S = 60.0
 
 
 class ProcessCalls:
-    """Make it inside the event loop."""
-
     def __init__(
         self,
         shared: Shared | None,

@@ -134,7 +134,6 @@ class ProcessCapacity:
         self._stepped_ms = 0
         self._reported = False
         self._instances: dict[str, tuple[int, int]] = {}
-        """How many, and when that last changed."""
         self._answers: SeesAnswers | None = None
         """None: this process sees no answers of origins."""
 
@@ -370,8 +369,6 @@ class ProcessCapacity:
 
 
 class WithTargets:
-    """What analytics sample."""
-
     def __init__(self, rooms: Rooms, capacity: ProcessCapacity) -> None:
         self._rooms = rooms
         self._capacity = capacity

@@ -51,9 +51,7 @@ class PrometheusFigures:
         self._now_ms = now_ms
         self._found: dict[str, dict[str, ProcessReport]] = {}
         self.reasons: dict[str, str] = {}
-        """By room, why there is no answer."""
         self.rooms: Mapping[str, Room] = {}
-        """Those to ask about."""
 
     def reports(self) -> dict[str, ProcessReport]:
         return {name: one for room in self._found.values() for name, one in room.items()}

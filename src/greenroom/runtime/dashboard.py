@@ -125,7 +125,6 @@ class ConfiguredProvider:
         self._made: OidcProvider | None = None
 
     def now(self) -> OidcProvider | None:
-        """None: there is none."""
         settings = self._config().oidc
         made = self._made
         if settings is None:

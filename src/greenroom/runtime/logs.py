@@ -24,7 +24,6 @@ QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic"
 
 
 def set_up_logs(log: Log) -> None:
-    """May be called again."""
     shared: list[Any] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -68,7 +67,6 @@ def set_up_logs(log: Log) -> None:
 
 
 def leave_logs_to_logging() -> None:
-    """Not where structlog is set up already."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[

@@ -59,7 +59,6 @@ class WorkPieces:
         self._began_s = time.monotonic()
 
     async def breathe(self) -> None:
-        """Call it after each small step."""
         if time.monotonic() - self._began_s >= WORK_S:
             await asyncio.sleep(0)
             self._began_s = time.monotonic()

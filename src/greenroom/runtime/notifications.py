@@ -110,7 +110,6 @@ class Notifications:
         return self._delivery.guard.policy.target_problem(read_target(url))
 
     def test(self, webhook: Webhook) -> str:
-        """Blocks."""
         self._learn_listeners()
         calling = self._delivery.call(webhook, Message(None, webhook_name=webhook.name))
         waiting = asyncio.run_coroutine_threadsafe(calling, self._loop)
@@ -139,7 +138,6 @@ class Notifications:
         self.outbox.put_test(policy, alert, self._now_ms())
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        """Blocks."""
         end_s = time.monotonic() + FIRST_ATTEMPT_S
         while (found := self.outbox.test_problems(correlation_id)) is None:
             if time.monotonic() >= end_s:

@@ -22,8 +22,6 @@ log = structlog.get_logger(__name__)
 
 
 class OriginOffers:
-    """Make it inside the event loop."""
-
     def __init__(self, service: ConfigService) -> None:
         self._service = service
         self._heard: dict[str, bytes] = {}
@@ -32,7 +30,6 @@ class OriginOffers:
         self._wake = Wake()
 
     def said(self, room: Room, value: bytes) -> None:
-        """The newest value counts."""
         if self._heard.get(room.id) != value:
             self._heard[room.id] = value
             self._news[room.id] = room, value

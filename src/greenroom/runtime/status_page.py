@@ -165,13 +165,11 @@ class StatusListeners:
         self._applied = applied
         self._shared = shared
         self.fixed = self._at_own_address(undo)
-        """To be started by the caller."""
         self._open: dict[str, AppListener] = {}
         self.refused: dict[str, str] = {}
         """Why, by the address."""
 
     async def run(self) -> None:
-        """Until it is cancelled. An address that is taken is tried again."""
         wake = Wake()
         self._applied.watch(wake.set)
         try:

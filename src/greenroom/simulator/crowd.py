@@ -135,7 +135,6 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._ask_to_come, visitor)
 
     def _reach(self, visitor: SimulatedVisitor) -> bool:
-        """False when no data center is open."""
         if (
             self._habits.moving
             and self._centers > 1

@@ -23,7 +23,6 @@ ROOM_ID = "room"
 class FollowedOrigin:
     def __init__(self, agenda: Agenda, links: Links, system: LeaseModel, streams: Streams) -> None:
         self.state: CapacityState | None = None
-        """None: the room does not follow."""
         self.problems: list[str] = []
         self.down = False
         self._agenda, self._links, self._system = agenda, links, system

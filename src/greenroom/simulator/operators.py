@@ -64,7 +64,6 @@ CHANGES: dict[str, RoomChange] = {
 class OperatedRoom:
     def __init__(self, room: Room) -> None:
         self.followed: CapacityState | None = None
-        """What the law of an origin said last."""
         self._own = room
         self._actions: list[Fault] = []
         self._ended_ms = 0
@@ -80,7 +79,6 @@ class OperatedRoom:
 
     @property
     def in_force(self) -> Room:
-        """With the limit that follows the origin."""
         if self.followed is None:
             return self.room
         let_in = sum(int(action.amount) for action in self._actions if action.kind == "let in")

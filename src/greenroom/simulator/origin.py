@@ -41,8 +41,6 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginModel:
-    """`greenroom simulate --origin` reads it from TOML."""
-
     name: str = "origin"
     minutes: float = 40.0
     capacity: float = 150.0
@@ -145,15 +143,12 @@ def _values(
 
 
 class SimulatedOrigin:
-    """Serves documents in the order of their requests."""
-
     def __init__(self, model: OriginModel, agenda: Agenda, draw: RandomDraw) -> None:
         self._model, self._agenda, self._draw = model, agenda, draw
         self.connections, self._serve_ms = _pool(model)
         self._line: deque[tuple[int, OnDocument]] = deque()
         self._serving = 0
         self.asked: dict[int, int] = {}
-        """When each unanswered document was requested, by number."""
         self._number = 0
         self.instances = 1.0
         self.scaling_until_ms = 0
@@ -171,7 +166,6 @@ class SimulatedOrigin:
         return self._model.capacity * self._factor()
 
     def line_ms(self) -> int:
-        """How long the first document in line has waited."""
         return self._agenda.now_ms - self.asked[self._line[0][0]] if self._line else 0
 
     def _factor(self) -> float:
@@ -289,7 +283,6 @@ def _erlang_c(servers: int, load: float) -> float:
 
 
 def _noise(draw: RandomDraw, sigma: float) -> float:
-    """Log-normal with mean 1."""
     if not sigma:
         return 1.0
     normal = sqrt(-2 * log(1 - draw.random())) * cos(2 * pi * draw.random())

@@ -35,8 +35,6 @@ FLOOR_SHARE = 0.1
 
 
 class OriginCrowd(Crowd):
-    """Admitted visitors request one document after the other."""
-
     def attach(self, origin: SimulatedOrigin, model: OriginModel, streams: Streams) -> None:
         self.origin, self._model = origin, model
         self._inside_draw = streams("inside")
@@ -193,8 +191,6 @@ class OriginWorld(World):
 
 @dataclass(frozen=True, slots=True)
 class OriginFigures:
-    """Of one law in one world. Shares are between 0 and 1."""
-
     law: str
     completed: int
     lost: float

@@ -84,7 +84,6 @@ class Behaviour:
     heavy_tail: bool = False
     """Pareto (few visits are very long) instead of exponential."""
     page_gap_s: float = 10.0
-    """Mean time between two pages."""
     parts: bool = False
     """Pages have parts in the room, such as scripts: the ticket comes back within a second or two.
     """
@@ -103,7 +102,6 @@ class Behaviour:
     sleep_s: tuple[int, int] = (45, 180)
     """Shortest and longest."""
     dropping: float = 0.0
-    """Share of their tries whose connection breaks while the answer is held."""
     absent: float = 0.0
     """Share of visitors told of a wait over ABSENT_FROM_S who take a calendar entry, close the page, and
     return between the lower quartile and RETURNS_MS after the upper one.

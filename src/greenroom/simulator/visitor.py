@@ -57,7 +57,6 @@ class SimulatedVisitor:
         that was kept was taken.
         """
         self.reenters = False
-        """The answer is that of a turn that was kept."""
         self.ahead = -1
         self.first_guess: tuple[int, float, float, float] | None = (
             None  # on the first page, before the place is real
@@ -122,24 +121,19 @@ class SystemUnderTest(Protocol):
 
     def leave(self, visitor: SimulatedVisitor) -> None: ...
 
-    def fail(self, visitor: SimulatedVisitor) -> Outcome:
-        """The origin failed to answer the document that was just asked for."""
+    def fail(self, visitor: SimulatedVisitor) -> Outcome: ...
 
-    def look(self, center: int) -> CenterLook:
-        """The tally covers the time since the last look."""
+    def look(self, center: int) -> CenterLook: ...
 
-    def shut(self, center: int, change: int) -> None:
-        """The data center goes away (+1) or is back (-1)."""
+    def shut(self, center: int, change: int) -> None: ...
 
-    def part(self, center: int) -> None:
-        """Stops the last process of this data center in order."""
+    def part(self, center: int) -> None: ...
 
     def lose_ledger(self, center: int) -> None: ...
 
     def restore_old(self, center: int) -> None: ...
 
-    def silence(self, change: int) -> None:
-        """The coordinator stops answering (+1), or answers again (-1)."""
+    def silence(self, change: int) -> None: ...
 
     def lose_coordinator(self) -> None: ...
 
@@ -149,8 +143,7 @@ class SystemUnderTest(Protocol):
 
     def configure(self, room: Room) -> None: ...
 
-    def enlist(self, center: int, listed: bool) -> None:
-        """Takes the data center off the coordinator's list, or puts it back."""
+    def enlist(self, center: int, listed: bool) -> None: ...
 
     def draw(self) -> tuple[dict[bytes, int], int]:
         """Returns the new keys, and the key below which all others come after them."""

@@ -121,7 +121,6 @@ class ApiSchema:
         place: Callable[[ApiField], tuple[Mapping[str, Any], str]],
         problems: list[Problem],
     ) -> Json:
-        """`place` says in which object a field stands, and its pointer."""
         values = {}
         for field in self.fields:
             if field.rule.read_only:
@@ -147,7 +146,6 @@ class ApiSchema:
         return any(api_field.rule.extension for api_field in self.fields)
 
     def missing(self, values: Mapping[str, Any], problems: Iterable[Problem]) -> list[Problem]:
-        """Required fields without a value, and without one of these problems."""
         said = {problem.pointer for problem in problems}
         return [
             Problem(field.name, f"is required: {field.rule.help}")

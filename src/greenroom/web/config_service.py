@@ -64,7 +64,6 @@ class ConfigService:
         return planned.answer(known)
 
     def change(self, author: str, plan: ConfigChange) -> Any:
-        """Returns the plan's answer."""
         for _ in range(ATTEMPTS):
             known = self.store.read()
             moment = ChangeContext(self.clock.now_ms(), opaque_id)

@@ -9,8 +9,6 @@ from greenroom.errors import GreenroomError, Problem
 
 
 class Code(IntEnum):
-    """Stable numbers; CODES has their meanings."""
-
     BAD_HEADERS = 6003
     NO_ROUTE = 7000
     NO_METHOD = 7001

@@ -329,7 +329,6 @@ def _band(name: str, detail: Latency, steps: Iterable[int]) -> dict[str, Any]:
 
 
 def probe(page: PageRequest) -> Response:
-    """One probe as a waterfall."""
     entry = page.known.health_checks.get(page.path("check_id"))
     number = page.path("number")
     running = page.part(HEALTH_VIEW)

@@ -26,7 +26,6 @@ class RedisAnalyticsStream:
         self._client = client
         self._place = "greenroom:{analytics}:"
         self.collector = RedisLease(client, [self._place + "collector"], process, LEASE_MS)
-        """Of the process that empties the streams."""
 
     async def add(self, data_center: str, message: bytes) -> None:
         try:

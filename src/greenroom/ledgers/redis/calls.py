@@ -25,7 +25,6 @@ class RedisCalls:
         self._place = "greenroom:{calls}:"  # one hash tag: one shard
         self._rows = self._place + "rows"
         self.lease = RedisLease(client, [self._place + "sender"], process, LEASE_MS)
-        """Of the process that sends."""
 
     async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
         arguments = (_row(room, ticket_id), sealed, was or b"")

@@ -135,7 +135,6 @@ class RedisLedgerStore:
     # -- for the process around it -----------------------------------------------------------------
 
     async def gauges(self) -> dict[str, Gauges]:
-        """By room id."""
         states = await self.states()
         return {
             room_id: Gauges(

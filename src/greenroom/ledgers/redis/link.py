@@ -108,7 +108,6 @@ class Link:
 
 
 def _form(written: str) -> tuple[str, str]:
-    """Two empty ones when there is no such form."""
     scheme, _, kind = written.lower().partition("+")
     known = scheme == "unix" and not kind
     known = known or (scheme in ("redis", "rediss") and kind in ("", "sentinel", "cluster"))

@@ -123,7 +123,6 @@ class Faults:
 
 @cache
 def _keys() -> frozenset[str]:
-    """Names of fields that people have not chosen, as they may be in a message."""
     known = {name for kind in KINDS.values() for name in specs(kind.record)}
     return frozenset(name for name in known | set(_TIME_KEYS) if "_" in name)
 
@@ -190,7 +189,6 @@ def field_view(
 
 
 def help_of(rule: Spec) -> str:
-    """A sentence for forms."""
     if rule.form and rule.form.help:
         return rule.form.help
     return f"{rule.help[:1].upper()}{rule.help[1:]}.".replace("`", "")

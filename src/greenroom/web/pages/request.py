@@ -86,7 +86,6 @@ class DashboardSession(NamedTuple):
 
 
 PREFIX = "greenroom.prefix"
-"""A trusted proxy's path, such as `/greenroom`; empty: none."""
 
 ANONYMOUS = Person("", 0, ("",), "", "")  # type: ignore[arg-type]  # the least role, in no zone that there can be
 
@@ -101,9 +100,6 @@ class PageFrame(NamedTuple):
 
 
 def _cookie_name(request: Request, name: str) -> str:
-    """`__Host-` can be set by neither a neighbouring host nor plain HTTP: over TLS without a
-    prefix.
-    """
     hosted = request.url.scheme == "https" and not request.scope.get(PREFIX)
     return HOST_PREFIX + name if hosted else name
 

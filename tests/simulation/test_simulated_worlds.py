@@ -229,18 +229,16 @@ def test_a_data_center_that_is_back_after_its_farewell_goes_on_with_its_sessions
     assert watch.world.crowd.lost == 0
 
 
-@pytest.mark.parametrize("seconds", [3_600, 30, -30, -3_600])
 @pytest.mark.parametrize("method", ["fifo", "random"])
-def test_a_step_of_a_servers_clock_changes_nothing(seconds: float, method: str) -> None:
+def test_a_step_of_a_servers_clock_changes_nothing(method: str) -> None:
     limits = room(40, 60, method=method)
-    watch, plain = (
-        watched(little(**stepped(seconds, room=limits))),
-        run(little(**STEPPED, room=limits)),
-    )
-    figures = report(watch.world)
-    assert verdict(watch) == []
-    assert figures.over_active == figures.over_minute == figures.lost_sessions == 0
-    assert figures.entered >= 0.95 * plain.entered
+    plain = run(little(**STEPPED, room=limits))
+    for seconds in (3_600, 30, -30, -3_600):
+        watch = watched(little(**stepped(seconds, room=limits)))
+        figures = report(watch.world)
+        assert verdict(watch) == []
+        assert figures.over_active == figures.over_minute == figures.lost_sessions == 0
+        assert figures.entered >= 0.95 * plain.entered
 
 
 def test_a_spike_out_of_a_quiet_time_reaches_the_origin_at_twice_the_even_pace_at_most() -> None:

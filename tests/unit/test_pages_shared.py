@@ -42,7 +42,7 @@ def test_the_views_that_are_shared_have_no_number() -> None:
     assert {"placing", "closed"} == SHARED
 
 
-@given(st.lists(visitors, min_size=2, max_size=12))
+@given(st.lists(visitors, min_size=2, max_size=6))
 def test_anything_that_was_shown_before_everyone_sees_the_page_of_the_own_moment(
     several: list[Held],
 ) -> None:

@@ -64,16 +64,24 @@ def admissions(
     entered = [permits]
     window = [*recent[:-1], recent[-1] + permits]
     total, kept = 0.0, 0.0
-    for step, ended in enumerate(ends, 1):
-        freed = ended + sum(
-            map(mul, entered[max(0, step - last + 1) :], backward[max(0, last - 1 - step) :])
-        )
+    for step, ended in enumerate(ends, 1):  # without max() and min(): thousands of times a second
+        if step < last:
+            freed = ended + sum(map(mul, entered, backward[last - 1 - step :]))
+        else:
+            freed = ended + sum(map(mul, entered[step - last + 1 :], backward))
         free += kept + freed * (1 - late)
         kept = freed * late
         leaving = window[-WINDOW_STEPS]
         left = per_minute - sum(window[-WINDOW_STEPS + 1 :])
-        pace = (per_minute + max(0.0, left - leaving)) * STEP_S / 60
-        now = max(0.0, min(free, left - leaving * late, pace))
+        ahead = left - leaving
+        now = (per_minute + ahead if ahead > 0.0 else per_minute) * STEP_S / 60
+        allowed = left - leaving * late
+        if allowed < now:
+            now = allowed
+        if free < now:
+            now = free
+        if now < 0.0:
+            now = 0.0
         free -= now
         kept += now * shares[0]
         entered.append(now)

@@ -429,11 +429,13 @@ def table(
     for step, now in enumerate(entered, 1):
         before = count
         before_s += now * scale / paced_per_s
-        count += now * scale * gone_by(STEP_S * (step - 0.5), giving_up_per_s)
+        count += now * scale * exp(giving_up_per_s * FOR_S[step])
         if before == people[-1] < count and seconds[-1] < STEP_S * (step - 1):
             people.append(before + 1e-6)  # no admissions for a while: the table is flat up to here
             seconds.append(STEP_S * (step - 1.0))
-        at_s = max(STEP_S * float(step), before_s)
+        at_s = STEP_S * float(step)
+        if at_s < before_s:
+            at_s = before_s
         if count > people[-1] and at_s > seconds[-1] and (step >= knot or step == len(entered)):
             people.append(count)
             seconds.append(at_s)
@@ -453,4 +455,12 @@ def table(
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
     """Places freed per admitted visitor: some of those ahead give up, or have, unseen."""
-    return exp(giving_up_per_s * (UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)))
+    return exp(giving_up_per_s * giving_up_for_s(seconds))
+
+
+def giving_up_for_s(seconds: float) -> float:
+    return UNSEEN_S + PATIENT_S * log1p(seconds / PATIENT_S)
+
+
+FOR_S = [giving_up_for_s(STEP_S * (step - 0.5)) for step in range(STEPS_MAX + 1)]
+"""In the middle of each step."""

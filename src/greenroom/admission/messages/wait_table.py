@@ -66,12 +66,19 @@ def next_knot(step: int) -> float:
     return step * COARSENING if step >= FINE_STEPS else step + 1
 
 
+FIRST_LEAD_S = LEADS_S[0] + OFFSET_S
+LAST_LEAD = len(LEADS_S) - 1
+LOG_4 = log(4)
+
+
 def place_of(seconds: float) -> tuple[int, float]:
     """By logarithm."""
-    at = min(
-        max(log((seconds + OFFSET_S) / (LEADS_S[0] + OFFSET_S)), 0.0) / log(4), len(LEADS_S) - 1.0
-    )
-    index = min(int(at), len(LEADS_S) - 2)
+    at = log((seconds + OFFSET_S) / FIRST_LEAD_S) / LOG_4
+    if at <= 0.0:
+        return 0, 0.0
+    if at >= LAST_LEAD:
+        return LAST_LEAD - 1, 1.0
+    index = int(at)
     return index, at - index
 
 

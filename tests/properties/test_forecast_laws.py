@@ -83,6 +83,47 @@ def test_a_visitor_who_stands_further_back_is_never_told_less(
         assert all(after >= before - 1e-6 for before, after in pairwise(column))
 
 
+def told_over_time(
+    here: float, elsewhere: int, per_s: float, permit_s: float, known_permit_s: float
+) -> list[float]:
+    """When somebody gets in, as told every 256 ms while so many permits a second go to the visitors
+    ahead, wherever these are, until only this one has none. Each is used after `permit_s`.
+    """
+    wait_table = WaitTable(
+        START_MS,
+        (0.0, 10_000.0 * per_s),
+        (permit_s, 10_000.0 + permit_s),
+        ((-0.1, 0.0, 0.1, 0.2),) * len(LEADS_S),
+        ahead=((START_MS // 1000 - 90, elsewhere),),
+        permit_s=known_permit_s,
+    )
+    outlook, found = outlook_on(wait_table), []
+    for age_ms in range(0, min(9_000, int(1_000 * (here + elsewhere - 1) / per_s)) + 1, 256):
+        left = here * (1 - per_s * age_ms / 1000 / (here + elsewhere))
+        estimate = outlook.fifo(left, START_MS - 60_000, START_MS + age_ms)
+        assert estimate
+        found.append(estimate.p50_s + age_ms / 1000)
+    return found
+
+
+rooms_of_data_centers = given(
+    st.floats(1, 300), st.integers(0, 3_000), st.floats(0.5, 50), st.floats(0, 3)
+)
+
+
+@rooms_of_data_centers
+def test_the_moment_told_stays_while_permits_come_as_forecast(
+    here: float, elsewhere: int, per_s: float, permit_s: float
+) -> None:
+    right_s = (here + elsewhere - 0.5) / per_s + permit_s
+    for told_s in told_over_time(here, elsewhere, per_s, permit_s, permit_s):
+        assert told_s == pytest.approx(right_s, abs=0.01)
+
+
+def test_a_table_that_takes_permits_for_admissions_is_found_out() -> None:
+    assert min(told_over_time(300, 0, 20, 1.5, 0.0)) < 15 + 1.5 - 1.0
+
+
 @settings(max_examples=examples(100), deadline=None)
 @given(sketches(), st.integers(0, 300_000), st.floats(0, 2_000), st.integers(-60_000, 60_000))
 def test_quantiles_are_in_order_and_no_wait_is_negative(
@@ -120,6 +161,7 @@ def test_a_forecast_is_a_short_table_that_ascends_ends_at_a_day_and_can_travel(
     assert all(after > before for before, after in pairwise(wait_table.seconds))
     assert len(wait_table.people) == len(wait_table.seconds) <= 200
     assert wait_table.seconds[-1] <= BELIEVED_S
+    assert wait_table.random or wait_table.seconds[0] >= wait_table.permit_s > 0
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(wait_table), type=WaitTable) == wait_table
 
 

@@ -22,7 +22,12 @@ from greenroom.admission.forecast.fluid import (
     admissions,
     ends_of_the_living,
 )
-from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
+from greenroom.admission.forecast.forecast import (
+    BELIEVED_ENDS,
+    THINK_MS,
+    Forecaster,
+    ForecastInput,
+)
 from greenroom.admission.forecast.intervals import LEAST, STEP, Intervals
 from greenroom.admission.forecast.newcomers import with_newcomers
 from greenroom.admission.forecast.patience import Patience
@@ -226,10 +231,10 @@ def test_no_evidence_makes_quantiles_cross_or_moves_them_far_at_once(
             assert abs(log(high / was[2])) <= STEP
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "report_age_ms"), [(1, 300), (2, 500), (3, 700)])
+def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int, report_age_ms: int) -> None:
     """Errors of a second and a half for every wait: what is between two of LEADS_S is learnt where
-    it is read.
+    it is read, from reports of some age.
     """
     draw, intervals, inside, trials = Random(seed), Intervals(), [0, 0], 3_000
     for number in range(trials):
@@ -239,9 +244,11 @@ def test_a_wait_is_told_what_waits_of_its_length_have_taught(seed: int) -> None:
         for which, width in enumerate((low, high)):
             inside[which] += took_s <= (wait_s + OFFSET_S) * exp(width) - OFFSET_S
         intervals.expect(number, now_ms, wait_s, 1)
-        for at_ms in range(0, 400_000, 1_000):
+        for at_ms in range(0, 400_000, THINK_MS):
             intervals.judge(
-                lambda _, in_ms=took_s * 1_000, at_ms=at_ms: int(at_ms < in_ms), 0.0, now_ms + at_ms
+                lambda _, in_ms=took_s * 1_000, seen_ms=at_ms - report_age_ms: int(seen_ms < in_ms),
+                0.0,
+                now_ms + at_ms - report_age_ms,
             )
     assert inside[0] / trials == pytest.approx(0.25, abs=0.07)
     assert inside[1] / trials == pytest.approx(0.75, abs=0.07)

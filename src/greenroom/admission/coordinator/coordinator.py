@@ -337,6 +337,8 @@ class Coordinator(Allotment):
         """
         centers, seconds = self.data_centers, self._uncovered_seconds()
         lines = tuple([centers[name].seconds for name in self._contacts])
+        waiting = [(centers[name].waiting, centers[name].contact_ms) for name in self._contacts]
+        ages_ms = sum([count * (now_ms - (heard_ms or now_ms)) for count, heard_ms in waiting])
         ended = sum(center.returned_freed + center.settled for center in centers.values())
         sessions = {name: max(0, centers[name].sessions) for name in self._contacts}
         returning = tuple(
@@ -352,6 +354,7 @@ class Coordinator(Allotment):
             seconds,
             lines,
             returning,
+            ages_ms // max(1, sum([count for count, _ in waiting])),
         )
 
     def _uncovered_seconds(self) -> dict[int, int]:

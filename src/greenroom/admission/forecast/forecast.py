@@ -36,7 +36,6 @@ from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
-    REPORT_AGE_S,
     TAIL_GROWTH,
     UNDECIDED_S,
     WaitTable,
@@ -79,6 +78,7 @@ class ForecastInput(msgspec.Struct, frozen=True):
     returning: tuple[
         tuple[float, int], ...
     ] = ()  # (in how many seconds, units) of data centers that are not heard
+    report_age_ms: int = 0  # mean of those who wait: so old is what is known of who is in line
 
     def standing(self, second: int) -> int:
         return (
@@ -231,7 +231,7 @@ class Forecaster:
         self, facts: ForecastInput, entered: list[float], learnt: bool, probing: bool, now_ms: int
     ) -> WaitTable:
         intervals, patience = self._intervals, self._patience
-        intervals.judge(facts.standing, patience.giving_up_per_s, now_ms)
+        intervals.judge(facts.standing, patience.giving_up_per_s, now_ms - facts.report_age_ms)
         self._knots = knots_of(facts.seconds)
         second = now_ms // 1000
         self._newest = {
@@ -251,6 +251,7 @@ class Forecaster:
             learnt,
             facts.permits,
             self._paced_per_s,
+            self._reuse.idle_s,
         )
         strays_per_s = patience.stray_share * patience.joining_per_s(int(UNDECIDED_S * 1000))
 
@@ -273,7 +274,7 @@ class Forecaster:
                     intervals.expect(
                         second,
                         now_ms,
-                        max(0.0, expected_s - REPORT_AGE_S),
+                        expected_s,
                         facts.standing(second) * (1 - strays),
                     )
                 ahead = before
@@ -288,6 +289,7 @@ class Forecaster:
             strays_per_s,
             self._change,
             now_ms - DRIFT_AFTER_MS,
+            permit_s=self._reuse.permit_s,
         )
 
     def _drift_of_the_line(self, wait_s: Callable[[int, float], float | None], now_ms: int) -> str:
@@ -419,12 +421,13 @@ def table(
     learnt: bool,
     permits: int = 0,
     paced_per_s: float = float("inf"),
+    idle_s: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Ascending knots; beyond what was played the last pace continues. Holders of many `permits`
-    leased ahead of a crowd come first, at `paced_per_s`.
+    leased ahead of a crowd come first, at `paced_per_s`; nobody enters before `idle_s`.
     """
     before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
-    people, seconds = [0.0], [max(0.0, before_s)]
+    people, seconds = [0.0], [max(idle_s, before_s)]
     count, knot = 0.0, 0.0
     for step, now in enumerate(entered, 1):
         before = count

@@ -38,8 +38,8 @@ TAUGHT = 0.2
 """Widths with a smaller part in a wait learn little from it."""
 FURTHER = 0.5
 """Quartile widths of a wait four times as long, before it has taught anything."""
-EARLY_S = 0.3
-"""Judgements come every two seconds, on reports 0.7 s old."""
+EARLY_S = 1.0
+"""Half of the time between two judgements."""
 PROBES_MAX = 2_000
 
 
@@ -77,10 +77,10 @@ class Intervals:
     def front_at(self, second: int) -> None:
         self._front_s = max(self._front_s, second)
 
-    def judge(self, standing: Callable[[int], int], giving_up_per_s: float, now_ms: int) -> None:
-        """`standing`: visitors of a second still in line."""
+    def judge(self, standing: Callable[[int], int], giving_up_per_s: float, seen_ms: int) -> None:
+        """`standing`: visitors of a second still in line at `seen_ms`."""
         for probe in self._probes:
-            passed_s = (now_ms - probe.made_ms) / 1000
+            passed_s = (seen_ms - probe.made_ms) / 1000
             while probe.judged < len(SHARES):
                 which, (index, part) = probe.judged, probe.place
                 less, more = self._widths[index][which], self._widths[index + 1][which]

@@ -21,10 +21,12 @@ class Reuse:
         self._admitted = self._at_ms = 0
 
     @property
+    def permit_s(self) -> float:
+        return min(LONGEST_S, (self._permit_s + WEIGHT * PERMIT_S) / (self._admissions + WEIGHT))
+
+    @property
     def idle_s(self) -> float:
-        return GRANTED_S + min(
-            LONGEST_S, (self._permit_s + WEIGHT * PERMIT_S) / (self._admissions + WEIGHT)
-        )
+        return GRANTED_S + self.permit_s
 
     def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
         passed_ms = now_ms - self._at_ms

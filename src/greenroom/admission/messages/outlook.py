@@ -3,12 +3,11 @@ along.
 """
 
 from bisect import bisect_left, bisect_right
-from math import exp, log
+from math import exp, log, sqrt
 
 from greenroom.admission.messages.wait_table import (
     HAZARDS,
     OFFSET_S,
-    REPORT_AGE_S,
     UNDECIDED_S,
     WaitTable,
     between,
@@ -31,7 +30,6 @@ class Outlook:
     __slots__ = (
         "_columns",
         "_gone",
-        "_gone_elsewhere",
         "_line_ahead_ms",
         "_made_ms",
         "_random",
@@ -47,7 +45,7 @@ class Outlook:
         self.wait_table: WaitTable | None = None
         self._made_ms = self._line_ahead_ms = 0
         self._read = -1
-        self._gone = self._gone_elsewhere = 0.0
+        self._gone = 0.0
         self.age_s = 0.0
         self.decides = False
         self._stale = 0
@@ -83,9 +81,12 @@ class Outlook:
         if now_ms >> CELL_BITS != self._read:
             self._advance(wait_table, now_ms)
         if self._seconds and (elsewhere := self._elsewhere(wait_table, arrival_ms)):
-            # `before` is of now, `elsewhere` of the reports that the table was made of: of those
-            # gone since, their part was there
-            before += max(0.0, elsewhere - self._gone_elsewhere * elsewhere / (elsewhere + before))
+            # `before` is of now; `elsewhere` is of when the table was made, however old reports
+            # were, as the coordinator knows its own permits; since then both shrank alike
+            gone = self._gone
+            root = sqrt((before + gone - elsewhere) ** 2 + 4 * before * elsewhere)
+            before = (before + elsewhere - gone + root) / 2
+        before -= 0.5  # admissions come one at a time: the n-th in the middle of the n-th gap
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
             before -= wait_table.strays_per_s * min(undecided_s, UNDECIDED_S)
@@ -142,10 +143,10 @@ class Outlook:
         self._read = now_ms >> CELL_BITS
         age_ms = max(0, now_ms - self._made_ms)
         self.age_s = age_ms / 1000
-        gone = between(wait_table.seconds, wait_table.people, self.age_s)
+        # who has a permit now is admitted this much later
+        at_s = self.age_s + wait_table.permit_s
+        gone = between(wait_table.seconds, wait_table.people, at_s)
         self._gone = wait_table.people[-1] if gone is None else gone
-        reported = between(wait_table.seconds, wait_table.people, self.age_s + REPORT_AGE_S)
-        self._gone_elsewhere = wait_table.people[-1] if reported is None else reported
         stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
         if stale != self._stale:
             self._stale = stale

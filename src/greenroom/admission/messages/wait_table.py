@@ -20,8 +20,6 @@ WIDEST = 1.2
 """Between two of LEADS_S widths fall by less than log 4, so no visitor gets a shorter estimate than
 those ahead.
 """
-REPORT_AGE_S = 0.7
-"""Half of the time between two syncs."""
 UNDECIDED_S = 25.0
 """One refresh and the grace."""
 SHARES = (0.25, 0.5, 0.75, 0.95)
@@ -51,6 +49,7 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
     ahead: tuple[
         tuple[int, int], ...
     ] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
+    permit_s: float = 0.0  # from a permit to the admission with it
 
 
 def between(knots: Sequence[float], values: Sequence[float], at: float) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from dashboard_browser import chromium
+from dashboard_browser import CHROMIUM, chromium
 from playwright.sync_api import Browser, expect
 
 expect.set_options(
@@ -12,7 +12,9 @@ expect.set_options(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Every site is on this machine, by any name."""
-    with chromium() as found:
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """Every site is on this machine, by any name. A file says `BROWSER = WHOLE_CHROMIUM` where it
+    needs what only the whole browser has.
+    """
+    with chromium(getattr(request.module, "BROWSER", CHROMIUM)) as found:
         yield found

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dashboard_browser import ARGUMENTS, CHROMIUM
+from dashboard_browser import ARGUMENTS, WHOLE_CHROMIUM
 from playwright.sync_api import Browser, Page, expect
 
 PATIENCE_MS = 30_000
@@ -55,7 +55,7 @@ def test_it_is_said_where_the_browser_blocks_them(
         json.dumps({"profile": {"default_content_setting_values": {"cookies": 2}}})
     )
     context = browser.browser_type.launch_persistent_context(
-        str(folder.parent), executable_path=CHROMIUM, args=ARGUMENTS
+        str(folder.parent), executable_path=WHOLE_CHROMIUM, args=ARGUMENTS
     )
     page = context.new_page()
     _, url = opened(greenroom, origin, "never")

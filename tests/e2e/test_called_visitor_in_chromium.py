@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from called_visitors import CallSite
-from dashboard_browser import violations_in_both_themes
+from dashboard_browser import WHOLE_CHROMIUM, violations_in_both_themes
 from decision_sites import sites_in
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 from push_service import PushService, Subscription
@@ -20,6 +20,8 @@ from greenroom.decision.render import render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.visit import Arrival
 from greenroom.outbound import Guard, OutboundPolicy
+
+BROWSER = WHOLE_CHROMIUM  # notifications
 
 SHOP = "https://shop.example/"
 

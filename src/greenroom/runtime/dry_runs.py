@@ -1,9 +1,6 @@
-"""Dry runs for the dashboard, each in a low-priority process (`python -m
-greenroom.runtime.dry_runs`): a JSON request on standard input, lines of JSON on standard output.
-"""
+"""Dry runs for the dashboard, each in a low-priority process of its own."""
 
 import json
-import os
 import secrets
 import subprocess
 import sys
@@ -11,20 +8,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from random import Random
 from typing import Any
 
 from greenroom.dashboard.parts import DryRunState, ExampleWait
-from greenroom.errors import InvalidConfig
-from greenroom.simulator.chance import Streams
 from greenroom.simulator.dry_run import (
     MINUTES,
     VISIT_S,
     VISITORS,
     DryRunRequest,
     crowd_of,
-    dry_run,
-    last_wait,
 )
 
 LASTS_S, EXAMPLE_LASTS_S = 240.0, 40.0
@@ -35,7 +27,6 @@ KEPT = 20
 WAITING_MAX = 5
 EXAMPLES_KEPT = 500
 
-LOW_PRIORITY = 10
 EXAMPLE = ExampleWait(VISITORS, MINUTES, VISIT_S)
 
 
@@ -115,7 +106,7 @@ class DryRunProcesses:
 
 
 def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
-    command = [sys.executable, "-m", "greenroom.runtime.dry_runs"]
+    command = [sys.executable, "-m", "greenroom.simulator.dry_run_process"]
     with subprocess.Popen(  # noqa: S603 - our own program
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -128,38 +119,3 @@ def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str,
         for line in process.stdout:
             yield json.loads(line)
         end.cancel()
-
-
-def _streams() -> Streams:
-    return lambda name: Random(f"1/{name}")  # noqa: S311 - a simulation, not a secret
-
-
-def _say(news: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{json.dumps(news)}\n")
-    sys.stdout.flush()
-
-
-def main() -> None:
-    os.nice(LOW_PRIORITY)
-    asked = json.load(sys.stdin)
-    try:
-        if "example" in asked:
-            _say(last_wait(asked["example"], _streams)._asdict())
-        else:
-            _say(
-                {
-                    "results": dry_run(
-                        DryRunRequest(**asked["dry_run"]),
-                        _streams,
-                        lambda share: _say({"share": share}),
-                    )
-                }
-            )
-    except InvalidConfig as error:
-        _say({"problem": str(error)})
-    except BrokenPipeError:  # the process that asked has ended
-        os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,11 +7,14 @@ import re
 from typing import Any
 
 import pytest
+from dashboard_browser import WHOLE_CHROMIUM
 from page_rig import HOW_TO, LIMITS, PAGE, STATES, Gateway, held, until
 from playwright.sync_api import Browser, Page, expect
 
 from greenroom.model.room import Room
 from greenroom.pages import BUILT_IN_HEADERS, compile_page, origin_error_page
+
+BROWSER = WHOLE_CHROMIUM  # notifications
 
 
 def test_screen_readers_hear_changes_of_state_at_once_and_progress_at_most_once_a_minute(

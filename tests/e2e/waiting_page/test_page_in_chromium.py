@@ -5,6 +5,7 @@ connections and sleeping tabs.
 import re
 
 import pytest
+from dashboard_browser import WHOLE_CHROMIUM
 from page_rig import LIMITS, NOW_MS, PAGE, STATES, Gateway, held, hide, tick_until, until, waited
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
@@ -12,6 +13,8 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 from greenroom.pages import compile_page
 from greenroom.pages.language import language
+
+BROWSER = WHOLE_CHROMIUM  # notifications
 
 
 @pytest.mark.parametrize("state", STATES)

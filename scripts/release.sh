@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname -- "$0")/.."
 . scripts/setup.sh
 fill_environment --inexact
+.venv/bin/python scripts/build_dashboard.py --check || { say "the libraries of the dashboard are missing: its charts would be too"; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 out=dist
 work=$(mktemp -d)
@@ -47,6 +48,7 @@ say "the wheel in a clean environment: its demo must let a visitor in"
 "$uv" venv --quiet --python "$python" "$work/venv"
 "$uv" pip install --quiet --python "$work/venv" "$out"/*.whl
 [ "$("$work/venv/bin/greenroom" --version)" = "greenroom $version" ]
+: >"$work/demo.log"
 (cd "$work" && exec env -i HOME="$work" PATH=/usr/bin:/bin PYTHONUNBUFFERED=1 venv/bin/greenroom demo --listen 127.0.0.1:0 --control 127.0.0.1:0) >"$work/demo.log" 2>&1 &
 server=$!
 tries=0

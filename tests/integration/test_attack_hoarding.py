@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from rules_visit import arrival
 from structlog.testing import capture_logs
 
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -129,6 +130,58 @@ def test_a_client_that_waits_with_more_requests_than_its_share_is_answered_at_on
                 "those beyond its share have their answer",
             )
             assert sorted(set(await crowd.let_go())) == [200, 503]
+
+    run(story())
+
+
+def test_a_bound_in_flight_lowers_every_share_and_loses_no_request(rig, run) -> None:
+    """Whoever makes an origin slow gets no larger part of what is left."""
+
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            crowd = Crowd(rig)
+            crowd.send(40)
+            assert await crowd.settled() == 20
+            (pool,) = rig.gateway.state.pools.values()
+            pool.bind(16)
+            assert await crowd.let_go() == [200] * 40
+            for bound, taken in ((16, 8), (None, 20)):
+                pool.bind(bound)
+                crowd = Crowd(rig)
+                crowd.send(taken + 20)  # twenty may wait, whatever the bound is
+                assert await crowd.settled() == taken
+                assert await other(rig) == 200
+                assert await crowd.let_go() == [200] * (taken + 20)
+                assert crowd.most == taken
+
+    run(story())
+
+
+def test_a_slow_origin_is_bound_while_its_rooms_follow_it(rig, run) -> None:
+    def documents(seconds: float) -> None:
+        (pool,) = rig.gateway.state.pools.values()
+        for _ in range(100):
+            pool.flights.answered(inside, document, 200, seconds, 40)
+
+    inside = Forward(room_id="room", ticket=Ticket(b"-" * 12, 1, 1, 1, 0))
+    document = arrival(headers=((b"sec-fetch-mode", b"navigate"),))
+
+    async def story() -> None:
+        async with rig.running(policy=PROXY, **SHARES):
+            assert (await rig.get("/")).status == 200
+            (pool,) = rig.gateway.state.pools.values()
+            rig.gateway.bound_in_flight({"room": 500})
+            documents(2.0)
+            rig.gateway.bound_in_flight({"room": 500})
+            assert pool.bound == rig.counts.origin_in_flight_bound == 30
+            rig.gateway.bound_in_flight({"room": 500})
+            assert pool.bound == 30, "silence changes nothing"
+            documents(2.0)
+            rig.gateway.bound_in_flight({"other": 500})
+            assert pool.bound is None, "the room has a fixed limit"
+            rig.gateway.bound_in_flight({})
+            assert pool.flights is None
+            assert rig.counts.origin_in_flight_bound == 0
 
     run(story())
 

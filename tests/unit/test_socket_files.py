@@ -261,7 +261,8 @@ def test_a_text_makes_no_peer_a_trusted_one(address: str) -> None:
 @pytest.mark.parametrize(("client", "fits"), [("192.0.2.1", False), (SOCKET_PEER, True)])
 def test_visitors_whose_address_is_not_known_are_not_one_client(client: str, fits: bool) -> None:
     shares = Shares.of_requests(
-        Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20)
+        Limits(origin_connections=100, origin_address_percent=10, origin_reserve_percent=20),
+        100,
     )
     full = "" if fits else "origin_address_percent"
     assert shares.exceeded((client, b""), [(client, b"")] * 20) == full

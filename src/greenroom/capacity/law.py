@@ -152,7 +152,7 @@ class CapacityLaw:
         self._ease = min(1.0, max(EASE_LEAST, (1 - max(share, newest)) / EASES))
         slow = self._surely_slower(answered, 1.0) and newest > GOOD
         very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW)
-        if slow or very_slow or _more_than(ERRORS_BAD, failed, samples):
+        if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
             seen = self._seen(max(share, newest), errors)
             self._slow, self._calm = self._slow + 1, 0
             if self._slow < 2:
@@ -174,7 +174,7 @@ class CapacityLaw:
     def _surely_slower(self, answered: Histogram, share: float) -> bool:
         """Whether more than 5 % took longer than this share of the objective, and not by chance."""
         slower = answered.slower_than(share * self.bounds.objective_ms).total
-        return _more_than(1 - QUANTILE, slower, answered.total)
+        return more_than(1 - QUANTILE, slower, answered.total)
 
     def _share(self, answered: Histogram) -> float:
         return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
@@ -348,7 +348,7 @@ class CapacityLaw:
         )
 
 
-def _more_than(share: float, found: int, total: int) -> bool:
+def more_than(share: float, found: int, total: int) -> bool:
     """Whether more than this share, and not by chance."""
     expected = share * total
     return found > expected + CERTAIN * sqrt(expected * (1 - share))

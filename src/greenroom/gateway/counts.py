@@ -29,6 +29,10 @@ MEANINGS: dict[str, str] = {
         "connections to origins not opened, because the address is greenroom's own or link-local"
     ),
     "origin_connections_open": "open connections to origins",
+    "origin_in_flight_bound": (
+        "requests that may be in flight to an origin that is followed and was slow, the least of"
+        " all; 0: only the limit of connections counts"
+    ),
     "origin_shares_used_up": (
         "requests that had to wait, or got 503, because their client, ticket or kind had its share"
         " of the connections to an origin"
@@ -48,7 +52,9 @@ MEANINGS: dict[str, str] = {
     "bytes_out": "bytes of responses and tunnels sent to visitors",
 }
 
-GAUGES = frozenset(("connections_open", "origin_connections_open", "tunnels_open"))
+GAUGES = frozenset(
+    ("connections_open", "origin_connections_open", "origin_in_flight_bound", "tunnels_open")
+)
 
 
 class Counts:
@@ -73,6 +79,7 @@ class Counts:
         self.origin_connect_failures = 0
         self.origin_connects_refused = 0
         self.origin_connections_open = 0
+        self.origin_in_flight_bound = 0
         self.origin_shares_used_up = 0
         self.origin_retries = 0
         self.origin_invalid = 0

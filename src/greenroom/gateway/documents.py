@@ -4,6 +4,7 @@ are found from. A document is what an admitted visitor waits for with an empty s
 
 import time
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import Protocol
 
 from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
@@ -92,3 +93,6 @@ class SeesAnswers(Protocol):
 
     def pending_documents(self) -> dict[str, Histogram]:
         """Ages of the documents of admitted visitors whose answer has not begun, by room."""
+
+    def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
+        """Once a window, with the objectives of the rooms that follow their origin, in ms."""

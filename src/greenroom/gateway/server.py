@@ -7,15 +7,17 @@ import email.utils
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.verdict import Forward
 from greenroom.gateway.documents import Documents, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin, OriginGuard
+from greenroom.gateway.origin.flights import Flights
+from greenroom.gateway.origin.pool import OriginRequest, Pool
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.state import GatewayState, Receiver
 from greenroom.gateway.visitor.connection import Connections, VisitorConnection
@@ -216,15 +218,26 @@ class Gateway:
         return self.counts.documents
 
     def pending_documents(self) -> dict[str, Histogram]:
-        now_s, ages = time.monotonic(), dict[str, list[float]]()
-        for connection in chain(*(pool.requests for pool in self.state.pools.values())):
-            exchange = connection.exchange
-            if exchange is None or connection.body is not None or exchange.forward is None:
-                continue  # idle, or the answer has begun
-            if is_document(exchange.forward, exchange.head.arrival):
-                seconds = now_s - connection.began_s + exchange.queued_s
-                ages.setdefault(exchange.forward.room_id, []).append(seconds * 1000)
+        ages: dict[str, list[float]] = {}
+        for pool in self.state.pools.values():
+            for seconds, exchange, forward in _awaited(pool):
+                ages.setdefault(forward.room_id, []).append((seconds + exchange.queued_s) * 1000)
         return {room_id: Histogram.of(found) for room_id, found in ages.items()}
+
+    def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
+        for pool in self.state.pools.values():
+            bound = None
+            if not objectives:
+                pool.flights = None
+            else:
+                flights = pool.flights = pool.flights or Flights()
+                ages = [1000 * seconds for seconds, _, _ in _awaited(pool)]
+                limit = pool.limits.origin_connections
+                bound = flights.step(objectives, Histogram.of(ages), limit)
+            if bound != pool.bound:
+                pool.bind(bound)
+        bounds = [pool.bound for pool in self.state.pools.values() if pool.bound is not None]
+        self.counts.origin_in_flight_bound = min(bounds, default=0)
 
     def close(self) -> None:
         self._closed = True
@@ -274,3 +287,16 @@ class Gateway:
             pool.sweep(state.sweep_at)
         if not self._closed:
             self._sweeper = state.loop.call_later(self._sweep_s, self._sweep)
+
+
+def _awaited(pool: Pool) -> Iterator[tuple[float, OriginRequest, Forward]]:
+    """Requests for documents of admitted visitors whose answer has not begun, with the seconds since
+    each was sent.
+    """
+    now_s = time.monotonic()
+    for connection in pool.requests:
+        exchange = connection.exchange
+        if exchange is None or connection.body is not None or exchange.forward is None:
+            continue  # idle, or the answer has begun
+        if is_document(exchange.forward, exchange.head.arrival):
+            yield now_s - connection.began_s, exchange, exchange.forward

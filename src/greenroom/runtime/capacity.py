@@ -131,7 +131,7 @@ class ProcessCapacity:
         self._states: Mapping[str, CapacityState] = {}
         self._notes: dict[str, tuple[Room, CapacityNote]] = {}
         self._noted = Wake()
-        self._stepped_ms = 0
+        self._stepped_ms = self._bounded_ms = 0
         self._reported = False
         self._instances: dict[str, tuple[int, int]] = {}
         self._answers: SeesAnswers | None = None
@@ -226,6 +226,7 @@ class ProcessCapacity:
         }
         for room_id in self._instances.keys() - table.rooms.keys():
             del self._instances[room_id]
+        self._bound_in_flight(steered, overloaded)
         if not steered:
             self._rooms.clear()
             self._states, self._prometheus.rooms = {}, {}
@@ -246,6 +247,17 @@ class ProcessCapacity:
         found = await self._exchange.states()
         self._states = {room_id: state for room_id, state in found.items() if room_id in steered}
         self.hold_rooms(table)
+
+    def _bound_in_flight(self, steered: Mapping[str, RoomSchedule], overloaded: bool) -> None:
+        """Every process bounds its own connections, by what it sees itself."""
+        now_ms = self._now_ms()
+        if self._answers is None or now_ms - self._bounded_ms < WINDOW_MS:
+            return
+        self._bounded_ms = now_ms
+        rooms = [schedule.now.room for schedule in steered.values()]
+        objectives = {room.id: room.objective_ms for room in rooms if room.capacity == "follow"}
+        if not (objectives and overloaded):  # who is late measures itself: the bound stays
+            self._answers.bound_in_flight(objectives)
 
     def _measured(self, steered: Mapping[str, RoomSchedule], overloaded: bool) -> ProcessReport:
         now_ms, sync = self._now_ms(), self._ledgers.sync_state()

@@ -183,6 +183,9 @@ class AppRequests:
             ages.setdefault(passed.forward.room_id, []).append(1000 * (now_s - passed.began_s))
         return {room_id: Histogram.of(found) for room_id, found in ages.items()}
 
+    def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
+        """Nothing waits here: the application has every request at once."""
+
     def _pass(self, forward: Forward, arrival: Arrival) -> Passed:
         passed = Passed(forward, arrival)
         if passed.document:

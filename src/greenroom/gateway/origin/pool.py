@@ -18,6 +18,7 @@ import structlog
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin, OriginGuard
+from greenroom.gateway.origin.flights import Flights
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
 from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.origin.waiting import WaitingRequests
@@ -205,9 +206,11 @@ class OriginConnection(asyncio.Protocol):
                 return
         seconds = monotonic() - self.began_s
         self.counts.origin_wait_seconds += seconds
-        forward, waited_s = exchange.forward, seconds + exchange.queued_s
-        answered = self.counts.documents.answered
-        answered(forward, exchange.head.arrival, head.status, waited_s, exchange.span)
+        forward, arrival = exchange.forward, exchange.head.arrival
+        if (flights := self.pool.flights) is not None:
+            flights.answered(forward, arrival, head.status, seconds, self.pool.busy)
+        waited_s, answered = seconds + exchange.queued_s, self.counts.documents.answered
+        answered(forward, arrival, head.status, waited_s, exchange.span)
         if (
             head.plain and head.content_length == len(data) and exchange.head.framing.plain
         ):  # as nearly always
@@ -335,9 +338,8 @@ class Pool:
         self._idle: list[OriginConnection] = []
         self.requests: set[OriginConnection] = set()  # open, and no tunnels
         self._tunnels: dict[OriginConnection, OriginRequest] = {}
-        self._limits_logged: set[str] = (
-            set()
-        )  # since a tunnel closed: a client that retries fills no log
+        # since a tunnel closed: a client that retries fills no log
+        self._limits_logged: set[str] = set()
         self._queue: WaitingRequests[OriginRequest] = WaitingRequests()
         self._aside: deque[OriginRequest] = deque()  # have their share already
         self._open = 0  # connections, and attempts to open one; tunnels are not among them
@@ -345,14 +347,32 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._context: ssl.SSLContext | None = None
         self._closed = False
+        self.flights: Flights | None = None  # while no room follows its origin
+        self.bound: int | None = None
+        """Of connections, where the origin is followed and slow."""
         # the next sweep, about: idle connections count from it, without asking for the time
         self._sweep_at = loop.time()
         self.relimit(limits)
 
     def relimit(self, limits: Limits) -> None:
-        self.limits = limits
-        self._shares, self._tunnel_shares = Shares.of_requests(limits), Shares.of_tunnels(limits)
-        self._easy, self._idle_s = self._shares.easy, limits.origin_idle_s
+        self.limits, self._idle_s = limits, limits.origin_idle_s
+        self._tunnel_shares = Shares.of_tunnels(limits)
+        self._aside_most = Shares.of_requests(limits, limits.origin_connections).address
+        self.bind(self.bound)
+
+    @property
+    def busy(self) -> int:
+        return self._open - len(self._idle)
+
+    def bind(self, bound: int | None) -> None:
+        """Most connections, below the operator's limit, which counts alone with None."""
+        limit = self.limits.origin_connections
+        self.bound, self._most = bound, limit if bound is None else min(bound, limit)
+        self._shares = Shares.of_requests(self.limits, self._most)
+        self._easy = self._shares.easy
+        for _ in range(min(len(self._idle), self._open - self._most)):
+            self._idle.pop(0).close()
+        self.refill()
 
     def lend(self, borrower: OriginRequest) -> None:
         """At once, or when a connection is free or opened; not where too many wait already."""
@@ -370,7 +390,7 @@ class Pool:
             self._queue.append(borrower, self._goes_first(borrower.forward, borrower.head.arrival))
             if (
                 len(self._queue) - self._attempts > self.limits.origin_queue
-                and self._open >= self.limits.origin_connections
+                and self._open >= self._most
             ):
                 self._queue.pop().not_connected(503)
             self._backfill()
@@ -386,7 +406,7 @@ class Pool:
         """Takes a connection that is ready for its next request; `idle_s` is how long the origin
         keeps it (0: not said).
         """
-        if self._closed:
+        if self._closed or self._open > self._most:
             connection.close()
         elif (self._queue or self._aside) and (borrower := self._next()) is not None:
             borrower.connected(connection)
@@ -476,7 +496,7 @@ class Pool:
         self.counts.origin_shares_used_up += 1
         client = borrower.head.arrival.client
         alike = sum(is_same_client(other.head.arrival.client, client) for other in self._aside)
-        if alike >= self._shares.address or len(self._aside) >= self.limits.origin_queue:
+        if alike >= self._aside_most or len(self._aside) >= self.limits.origin_queue:
             borrower.not_connected(503)
         else:
             self._aside.append(borrower)
@@ -498,11 +518,7 @@ class Pool:
         return None
 
     def _backfill(self) -> None:
-        while (
-            self._attempts < len(self._queue)
-            and self._open < self.limits.origin_connections
-            and not self._closed
-        ):
+        while self._attempts < len(self._queue) and self._open < self._most and not self._closed:
             self._open_one(None)
 
     def _open_one(self, borrower: OriginRequest | None) -> None:

@@ -34,8 +34,8 @@ class Shares:
     of_one_ticket: str = "origin_ticket_percent"
 
     @classmethod
-    def of_requests(cls, limits: Limits) -> Self:
-        total = limits.origin_connections
+    def of_requests(cls, limits: Limits, total: int) -> Self:
+        """`total`: connections that there may be."""
         return cls(
             _below(total, max(SHARE_LEAST, total * limits.origin_address_percent // 100)),
             _below(total, max(SHARE_LEAST, total * limits.origin_ticket_percent // 100)),

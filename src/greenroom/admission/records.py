@@ -108,10 +108,8 @@ class LedgerMemory:
                 before = None
         self.latest_ms = latest_ms
         found = sessions, places, spent, window, began, extended, failures
-        if before and holes:
-            found = _joined(before, found)
-        elif before:
-            found = before
+        if before:  # a snapshot has no end
+            found = _joined(before, found) if holes else before
         self._kept = found
 
     @property

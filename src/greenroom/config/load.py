@@ -45,6 +45,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import specs
+from greenroom.model.room import Room
 from greenroom.model.route import host_problems
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone
@@ -210,10 +211,7 @@ class _Reading:
             {key: value for key, value in raw.items() if key in specs(Server)},
             self.problems,
         )
-        sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
-        for name in COLLECTORS:
-            if sections[name]:
-                self.problems += collector_problems(f"{name}.endpoint", sections[name].endpoint)
+        sections = self._sections()
         listeners = self._listeners()
         origin, origins = self._origins(listeners)
         known = server or Server()
@@ -233,10 +231,6 @@ class _Reading:
         fields = {name: value for part in parts for name, value in part.fields.items()}
         if documents.rooms or documents.health_checks:
             documents = documents.changed(0, [file_entry(_file_zone(server, origin))])
-        https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
-        exposed = exposure_notes(
-            listeners["control"], private=bool(tls["control_tls"] or server.trusted_proxies)
-        )
         return Config(
             **fields,
             documents=documents,
@@ -254,12 +248,7 @@ class _Reading:
             **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
             path=self._path,
             files=self.files,
-            notes=(
-                *exposed,
-                *socket_notes(server),
-                *(note for part in parts for note in part.notes),
-                *foreign_form_notes(list(documents.rooms.records()), https),
-            ),
+            notes=_notes(server, listeners["control"], tls, parts, documents.rooms.records()),
         )
 
     def _documents(self, sections: Mapping[str, Any]) -> tuple[Configuration, _Part]:
@@ -324,6 +313,13 @@ class _Reading:
         for index, name in enumerate(server.trusted_headers):
             self.problems += trusted_header_problems(step("trusted_headers", index), name)
         self.problems += default_host_problems(server.default_host)
+
+    def _sections(self) -> dict[str, Any]:
+        sections = {name: self._section(name, kind) for name, kind in SECTIONS.items()}
+        for name in COLLECTORS:
+            if sections[name]:
+                self.problems += collector_problems(f"{name}.endpoint", sections[name].endpoint)
+        return sections
 
     def _section(self, name: str, kind: type) -> Any:
         if name not in self._raw:
@@ -483,6 +479,23 @@ class _Reading:
                 Problem("data", "is required, because this user has no home directory")
             )
             return Path()
+
+
+def _notes(
+    server: Server,
+    control: Address,
+    tls: Mapping[str, Tls | None],
+    parts: Iterable[_Part],
+    rooms: Iterable[Room],
+) -> tuple[str, ...]:
+    https = bool(tls["tls"] or is_behind_proxy(server) or server.always_use_https)
+    private = bool(tls["control_tls"] or server.trusted_proxies)
+    return (
+        *exposure_notes(control, private=private),
+        *socket_notes(server),
+        *(note for part in parts for note in part.notes),
+        *foreign_form_notes(list(rooms), https),
+    )
 
 
 def _file_zone(server: Server, origin: Origin | None) -> Zone:

@@ -62,10 +62,7 @@ class Holding:
         cookie, kept_s = b"", KEPT_S
         if told >= AWAY and presented is not None and not presented.accepted_ms:
             ticket, kept_s = marked(ticket), AWAY_S
-        known = not (
-            (outcome.storage_failed or outcome.searching) and question is VIEW
-        )  # else the ticket of a session is kept as it is
-        if known and (presented is not None or not room.turns_away):
+        if _gives_ticket(room, question, outcome, presented):
             kept = question is PEEK and spelled and ticket.home == told
             sealed = spelled if kept else self._sealer.seal(ticket, room.id)
             cookie = room.cookies.of(arrival.scheme, arrival.prefix).set(sealed, kept_s, now_ms)
@@ -108,6 +105,14 @@ class Holding:
         self._observe(DecisionEvent(now_ms, Decided.PLACELESS, room.effective, asked.arrival))
         ticket = _tried(room, asked.arrival, ticket, outcome, now_ms)
         return _hold(room, _held(room, ticket, outcome, now_ms), b"")
+
+
+def _gives_ticket(
+    room: CompiledRoom, question: ArrivalQuestion, outcome: Outcome, presented: Ticket | None
+) -> bool:
+    if question is VIEW and (outcome.storage_failed or outcome.searching):
+        return False  # the ticket of a session is kept as it is
+    return presented is not None or not room.turns_away
 
 
 def _hold(

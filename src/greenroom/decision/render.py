@@ -5,6 +5,7 @@ from functools import lru_cache
 from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Held
 from greenroom.pages import (
@@ -104,11 +105,7 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     in_json = hold.json and signs.prefers_json
     if held is None or not (in_json or hold.uniform or signs.document or shows_page(arrival)):
         return _without_page(hold, arrival)
-    status = hold.status
-    if not hold.uniform and (
-        signs.crawler or (not (in_json or signs.document) and is_data(arrival))
-    ):
-        status = 503  # a success would put the waiting page into the index
+    status = hold.status if hold.uniform else _status(hold, arrival, signs, in_json)
     if in_json:
         headers, shows = page.json_headers, page.json(held)
     elif arrival.method == "POST" and sent_by_form(arrival):
@@ -119,6 +116,12 @@ def render(hold: Hold, arrival: Arrival, body: bytes | None = None, *, cors: boo
     else:
         headers, shows = page.shown(held, header(b"accept-encoding"))
     return Answer(status, _held_headers(headers, held.next_try_s, status), shows, hold.set_cookie)
+
+
+def _status(hold: Hold, arrival: Arrival, signs: HeaderSigns, in_json: bool) -> int:
+    if signs.crawler or (not (in_json or signs.document) and is_data(arrival)):
+        return 503  # a success would put the waiting page into the index
+    return hold.status
 
 
 def _with_headers(hold: Hold, arrival: Arrival, body: bytes | None, cors: bool) -> Answer:

@@ -111,6 +111,38 @@ def test_a_gross_failure_stops_admissions_at_once(
             assert last.limit <= max(limits.floor, 100)
 
 
+@settings(max_examples=60, deadline=None)
+@given(bounds(), runs, st.integers(100, 500))
+def test_nobody_is_admitted_while_the_origin_is_surely_too_slow(
+    limits: OperatorLimits, seen: list[Window | None], count: int
+) -> None:
+    """Not even for those who leave: who is inside then is too many already."""
+    slow = Window(documents=Histogram.of([1.9 * limits.objective_ms] * count), active=1_000)
+    for last in run(limits, [*seen, slow, slow, slow])[-3:]:
+        assert last.limit <= max(limits.floor, 1_000)
+        assert last.per_minute == 0 or last.limit < 1_000 or limits.floor >= 1_000, last
+
+
+def test_a_target_hardly_moves_once_the_knee_is_known() -> None:
+    """Growth until the next cut would swing, and with it the crowd inside."""
+    law, now_ms, inside = CapacityLaw(wide()), START_MS, 100
+    targets: list[int] = []
+    for step in range(40 * MINUTE):
+        load = inside / 400
+        p95_ms = min(20_000, 100 + 100 / max(0.005, 1.11 - load))  # 1 s at 400
+        documents = Histogram.of([p95_ms * (0.05 + 0.01 * place) for place in range(100)] * 2)
+        target = law.step(Window(documents=documents, active=inside), now_ms + step * WINDOW_MS)
+        inside += max(-10, min(target.limit - inside, 40))
+        targets.append(target.sessions)
+    late = targets[20 * MINUTE :]
+    assert 340 <= min(late) <= max(late) <= 410
+    assert max(late) <= 1.05 * min(late)
+
+
+def wide() -> OperatorLimits:
+    return OperatorLimits(total_active_users=2_000, new_users_per_minute=20_000)
+
+
 @settings(max_examples=30, deadline=None)
 @given(bounds(), runs, bounds())
 def test_new_limits_hold_at_once(

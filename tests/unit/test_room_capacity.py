@@ -122,6 +122,19 @@ def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
     assert noted[-1][1].reason.endswith(f"{sessions[-2]} -> {sessions[-1]}")
 
 
+def test_steps_of_one_visitor_down_are_noted_once_a_minute() -> None:
+    capacity = RoomCapacity(room("follow"), None, 400, START_MS)
+    capacity.note(state_of(400), START_MS)
+    noted = []
+    for step in range(1, 37):
+        now_ms = START_MS + step * WINDOW_MS
+        if note := capacity.note(state_of(400 - step // 4), now_ms):
+            noted.append((step, note.sessions))
+    assert noted == [(12, 397), (24, 394), (36, 391)]
+    cut = capacity.note(state_of(350), START_MS + 37 * WINDOW_MS)
+    assert cut is not None, "a cut is noted at once"
+
+
 def test_a_suggestion_has_evidence_expires_and_is_made_again() -> None:
     capacity = RoomCapacity(room("suggest"), None, 0, START_MS)
     assert run(capacity, answers(100, 100), 3).proposal is None, (

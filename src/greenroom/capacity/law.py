@@ -5,11 +5,13 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
 
 - the measure is an absolute objective (p95 of documents): a learnt baseline drifts into an
   incident, and its probing needs an origin at rest;
-- growth needs evidence: enough documents, all well under the objective, while the limit binds;
+- latency is counted from what it is at rest, whatever the load: between that and the objective lies
+  the line before the origin, which is what admissions change;
+- growth needs evidence: enough documents, a short line, while the limit binds;
 - a cut is as large as the visitors that wait inside the origin beyond the objective (Little's law),
   and the next cut waits until the last one has taken effect;
-- the place of the last cut is remembered, and growth is slow around it, fast far from it (CUBIC,
-  RFC 9438);
+- the place of the last cut is remembered. Near it the target is steered towards a line of WANTED in
+  small steps: growth until the next cut would swing, and so would the crowd inside;
 - whatever cannot be seen never makes the target grow.
 """
 
@@ -21,21 +23,29 @@ from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
 
 QUANTILE = 0.95
-GOOD, VERY_SLOW, GROSS = 0.85, 1.5, 2.5
-"""Shares of the objective: at or below GOOD the target may grow; VERY_SLOW counts in the newest
-windows alone; above GROSS admissions stop."""
+VERY_SLOW, GROSS = 1.5, 2.5
+"""Shares of the objective. VERY_SLOW counts in the newest windows alone; above GROSS admissions stop.
+"""
+
+GOOD, WANTED, EASY = 0.85, 0.7, 0.3
+"""Shares of the way from the latency at rest to the objective: at most GOOD the target may grow,
+WANTED is what it is steered to, and with less than EASY the capacity has grown."""
+
+REST_MOST, REST_DRIFT = 0.8, 1.002
+"""Latency at rest: largest share of the objective, and its growth in each window."""
 
 ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
 
 GROWTH_A_MINUTE = 1.5
 
-GROWTH_BEYOND, GROWTH_BEYOND_EASY, EASY = 1.12, 1.4, 0.6
-NEW_GROUND, TRUSTED_S = 0.97, 60.0
-"""Largest factors from NEW_GROUND of the last cut on; the second with at most EASY of the
-objective. Both give way to GROWTH_A_MINUTE between TRUSTED_S and twice that.
-"""
+NEAR = 0.85
+"""Share of the sessions at the last cut from which on the target is steered."""
 
-CERTAIN = 1.5
+GAIN, TRUSTED_S = 0.2, 60.0
+"""Change a minute near it, for each share of the way off WANTED. With less than EASY for TRUSTED_S it
+rises to GROWTH_A_MINUTE within the same time again."""
+
+CERTAIN = 2.5
 """Standard deviations by which more than expected must be slow, or fail."""
 
 CUT_LEAST, CUT_MOST, CUT_GROSS = 0.03, 0.25, 0.25
@@ -45,9 +55,6 @@ CUT_GAIN = 1.1
 MEAN_WANTED = 0.4
 """Share of the objective that the mean should have."""
 
-PLATEAU_S, CUBIC = 60.0, 0.2
-"""Seconds from a cut of CUBIC until the target is back where it was cut."""
-
 SAMPLES_LEAST, SAMPLES_GROSS = 50, 10
 """Documents needed for a judgement within WINDOWS, and for a gross failure in one window."""
 
@@ -56,8 +63,8 @@ SETTLED = 1.05
 """A cut has taken effect when at most this share of the target is inside."""
 SETTLING_MS = 10_000
 BINDS = 0.9
-EASES, EASE_LEAST = 0.4, 0.2
-"""Growth slows down from 1 - EASES of the objective on, to EASE_LEAST."""
+EASES, EASE_LEAST = 0.7, 0.2
+"""Growth slows down from 1 - EASES of the way to the objective on, to EASE_LEAST."""
 CALM_WINDOWS = 2
 
 PROBE_MS = 30_000
@@ -88,12 +95,12 @@ class CapacityLaw:
         self._recent: deque[Window] = deque(maxlen=WINDOWS)
         self._stepped_ms: int | None = None
         self._peak = 0.0
-        """Sessions at the last cut; 0 before the first."""
-        self._phase_s = 0.0
-        """Place on the cubic curve; PLATEAU_S is the peak."""
+        """Sessions at the last cut, or those that were well since; 0 before the first."""
         self._cut_ms = 0
-        self._good_s = 0.0
-        """How long all has been well; what was near the objective halves it."""
+        self._easy_s = 0.0
+        """How long the line has been short; what was near the objective halves it."""
+        self._rest = 0.0
+        """The lowest share of the objective, forgotten slowly."""
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
@@ -149,14 +156,17 @@ class CapacityLaw:
         errors = failed / samples
         share = self._share(answered)
         newest = self._share(self._answered(2)[0])
-        self._ease = min(1.0, max(EASE_LEAST, (1 - max(share, newest)) / EASES))
-        slow = self._surely_slower(answered, 1.0) and newest > GOOD
+        if len(self._recent) == WINDOWS:
+            self._rest = min(self._rest * REST_DRIFT or REST_MOST, share, REST_MOST)
+        worst = self._way(max(share, newest))
+        self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
+        slow = self._surely_slower(answered, 1.0) and self._way(newest) > GOOD
         very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW)
         if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
             seen = self._seen(max(share, newest), errors)
             self._slow, self._calm = self._slow + 1, 0
             if self._slow < 2:
-                return self._target(f"{seen} in one window: {self._holds()}", only_replace=True)
+                return self._target(f"{seen} in one window: {self._holds()}", nobody=True)
             return self._cut(window, max(share, newest), now_ms, seen)
         self._slow = 0
         seen = self._seen(max(share, newest), errors)
@@ -165,11 +175,18 @@ class CapacityLaw:
             if self._calm < CALM_WINDOWS:
                 return self._target(f"{seen}: admissions go on if it stays so")
             self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
-        if max(share, newest) > GOOD or (errors > ERRORS_GOOD and failed > 1):
-            self._good_s /= 2
+        failing = errors > ERRORS_GOOD and failed > 1
+        if worst > GOOD or failing:
+            self._easy_s /= 2
+        else:
+            self._cut_from = (0.0, 0.0)
+        if failing:
             return self._target(f"{seen}: {self._holds()}")
-        self._cut_from = (0.0, 0.0)
-        return self._grow(window, max(share, newest), passed_s, seen)
+        if self._peak and self._goal > NEAR * self._peak:
+            return self._steer(window, self._way(share), worst, passed_s, seen)
+        if worst > GOOD:
+            return self._target(f"{seen}: {self._holds()}")
+        return self._grow(window, GROWTH_A_MINUTE ** (self._ease / 60), passed_s, seen)
 
     def _surely_slower(self, answered: Histogram, share: float) -> bool:
         """Whether more than 5 % took longer than this share of the objective, and not by chance."""
@@ -178,6 +195,10 @@ class CapacityLaw:
 
     def _share(self, answered: Histogram) -> float:
         return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
+
+    def _way(self, share: float) -> float:
+        """Where this share of the objective is between rest, 0, and the objective, 1."""
+        return (share - self._rest) / (1 - self._rest)
 
     # -- what is seen ------------------------------------------------------------------------------
 
@@ -213,12 +234,13 @@ class CapacityLaw:
 
     def _seen(self, share: float, errors: float) -> str:
         objective = self.bounds.objective_ms / 1000
-        if errors > ERRORS_BAD or (errors > ERRORS_GOOD and share <= GOOD):
+        near = self._way(share) > GOOD
+        if errors > ERRORS_BAD or (errors > ERRORS_GOOD and not near):
             return f"{100 * errors:.1f} % of documents failed"
         p95 = f"p95 of documents {share * objective:.2f} s"
         if share > 1:
             return f"{p95} over the objective of {objective:g} s"
-        return f"{p95} {'near' if share > GOOD else 'under'} the objective of {objective:g} s"
+        return f"{p95} {'near' if near else 'under'} the objective of {objective:g} s"
 
     # -- what follows ------------------------------------------------------------------------------
 
@@ -235,7 +257,7 @@ class CapacityLaw:
         if self._cut_ms and (
             window.active > self._goal * SETTLED or now_ms - self._cut_ms < SETTLING_MS
         ):
-            return self._target(f"{seen}: the last cut is taking effect", only_replace=True)
+            return self._target(f"{seen}: the last cut is taking effect", nobody=True)
         first_active, first_share = self._cut_from
         if first_active and self._goal < FAR * first_active and share > USELESS * first_share:
             return self._target(f"{seen} with {self._goal / first_active:.0%} of the visitors: "
@@ -253,13 +275,14 @@ class CapacityLaw:
 
     def _reduce(self, window: Window, part: float, now_ms: int) -> None:
         reached = min(self._goal, float(max(window.active, self.bounds.floor)))
-        if reached < BINDS * self._goal and self.stopped:
+        bound = reached >= BINDS * self._goal
+        if not bound and self.stopped:
             return
-        lower = max(float(self.bounds.floor), reached * (1 - part))
-        # A cut below the last peak: the capacity has shrunk, so the plateau lies lower.
-        self._peak = reached if reached >= self._peak else (reached + lower) / 2
-        self._phase_s = PLATEAU_S * (1 - (max(0.0, 1 - lower / self._peak) / CUBIC) ** (1 / 3))
-        self._goal, self._cut_ms, self._good_s = lower, now_ms, 0.0
+        lower = max(float(self.bounds.floor), reached * (1 - part), self._goal * (1 - CUT_MOST))
+        if bound or not self._peak:  # few inside are slow, such as after an outage: no knee
+            # A cut below the last one: the capacity has shrunk.
+            self._peak = reached if reached >= self._peak else (reached + lower) / 2
+        self._goal, self._cut_ms, self._easy_s = lower, now_ms, 0.0
         self._recent.clear()
 
     def _too_few(self, samples: int, now_ms: int) -> CapacityTarget:
@@ -271,7 +294,8 @@ class CapacityLaw:
             self._calm += 1
             if self._calm >= CALM_WINDOWS:
                 self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
-        return self._target(f"{few}: {self._holds()}")
+        settling = self._cut_ms > 0 and now_ms - self._cut_ms < SETTLING_MS
+        return self._target(f"{few}: {self._holds()}", only_replace=settling)
 
     def _healthy(self) -> bool:
         """Whether the newest window has documents, all as they should be."""
@@ -283,7 +307,24 @@ class CapacityLaw:
             and documents.quantile_ms(QUANTILE) <= self.bounds.objective_ms
         )
 
-    def _grow(self, window: Window, share: float, passed_s: float, seen: str) -> CapacityTarget:
+    def _steer(
+        self, window: Window, way: float, worst: float, passed_s: float, seen: str
+    ) -> CapacityTarget:
+        change = max(-GAIN, GAIN * (WANTED - way))
+        if change <= 0:
+            before = self._shown
+            self._goal = self._within(self._goal * (1 + change) ** (passed_s / 60))
+            return self._target(f"{seen}: {before} -> {self._shown}")
+        if worst > GOOD:
+            return self._target(f"{seen}: {self._holds()}")
+        self._easy_s = max(0.0, self._easy_s + (passed_s if way < EASY else -passed_s))
+        trust = min(1.0, max(0.0, self._easy_s / TRUSTED_S - 1))
+        trust *= 1 - max(0.0, way) / WANTED
+        change += (GROWTH_A_MINUTE - 1 - change) * trust
+        return self._grow(window, (1 + change) ** (1 / 60), passed_s, seen)
+
+    def _grow(self, window: Window, a_second: float, passed_s: float, seen: str) -> CapacityTarget:
+        """`a_second`: factor."""
         ceiling = self.bounds.total_active_users
         if window.scaling:
             return self._target(f"{seen}, but instances are changing: {self._holds()}")
@@ -292,19 +333,10 @@ class CapacityLaw:
         self._refill = REFILL
         if self._goal >= ceiling:
             return self._target(f"{seen}: the operator's limit of {ceiling}")
-        self._good_s += passed_s
-        factor = GROWTH_A_MINUTE
-        if self._peak and self._goal > NEW_GROUND * self._peak:
-            trust = min(1.0, max(0.0, self._good_s / TRUSTED_S - 1))
-            least = GROWTH_BEYOND if share > EASY else GROWTH_BEYOND_EASY
-            factor = least + (GROWTH_A_MINUTE - least) * trust
-        most = self._goal * factor ** (passed_s * self._ease / 60)
-        if self._peak:
-            self._phase_s += passed_s * self._ease
-            turn = (self._phase_s - PLATEAU_S) / PLATEAU_S
-            most = min(most, self._peak * (1 + CUBIC * turn**3))
         before = self._shown
-        self._goal = min(float(ceiling), max(self._goal, most))
+        self._goal = min(float(ceiling), self._goal * a_second**passed_s)
+        if self._peak:
+            self._peak = max(self._peak, self._goal)
         return self._target(f"{seen}: {before} -> {self._shown}")
 
     def _holds(self) -> str:
@@ -318,9 +350,11 @@ class CapacityLaw:
         return int(self._goal)
 
     def _target(
-        self, reason: str, *, only_replace: bool = False, probe: bool = False
+        self, reason: str, *, only_replace: bool = False, nobody: bool = False, probe: bool = False
     ) -> CapacityTarget:
-        """`only_replace`: admit as many as leave; `probe`: a few although admissions are stopped."""
+        """`only_replace`: admit as many as leave; `nobody`: not even those; `probe`: a few although
+        admissions are stopped.
+        """
         if self.stopped:
             self._told = self._goal
         else:  # what is told falls step by step; until it is there, only those who leave are replaced
@@ -328,6 +362,8 @@ class CapacityLaw:
         inside = self._active
         if probe:
             beyond = max(1.0, PROBE_SHARE * self._goal)
+        elif nobody and not self.stopped:
+            beyond = -60 * self._leaving
         elif self.stopped or only_replace or self._told > self._goal:
             beyond = 0.0
         else:
@@ -340,10 +376,11 @@ class CapacityLaw:
             )
         per_minute = int(60 * self._leaving + beyond)
         added = -int(-beyond * WINDOW_MS // 60_000)
+        least = self.bounds.floor if nobody else 1
         return CapacityTarget(
             sessions,
             min(self.bounds.new_users_per_minute, max(1, per_minute)),
-            max(1, min(int(self._goal), inside + added)),
+            max(least, min(int(self._goal), inside + added)),
             reason,
         )
 

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from greenroom.capacity.law import START_SHARE, CapacityLaw
+from greenroom.capacity.law import CUT_LEAST, START_SHARE, CapacityLaw
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
 from greenroom.model.room import LIMIT_MAX, Room
 
 PROPOSAL_MS = 5 * 60_000
 CHANGE_LEAST = 0.05
-"""Smallest change that is proposed, and that is noted at once when the target grows."""
+"""Smallest change that is proposed, and that is noted soon when the target grows."""
 NOTED_MS, SMALL_NOTED_MS = 10_000, 60_000
-"""Between two notes about growth; after the second any growth is noted."""
+"""Between two notes about growth; after the second any change is noted."""
 SUGGESTED_MOST = 2
 """A suggestion may be that many times the configured limit; the law grows only while the limit
 binds, so in fact little more than what was inside."""
@@ -106,22 +106,23 @@ class RoomCapacity:
         )
 
     def note(self, state: CapacityState, now_ms: int) -> CapacityNote | None:
-        """What the audit log should say about this step; growth is summed up."""
+        """What the audit log should say about this step; growth and steering are summed up."""
         if self.mode != "follow":
             return None
         before, since_ms = self._noted, now_ms - self._noted_ms
         grown = state.sessions - before
         large = grown >= max(1, CHANGE_LEAST * before) and since_ms >= NOTED_MS
+        cut = grown <= -max(1, CUT_LEAST * before)
         if not (
-            grown < 0
+            cut
             or state.stopped is not self._noted_stop
             or large
-            or (grown > 0 and since_ms >= SMALL_NOTED_MS)
+            or (grown and since_ms >= SMALL_NOTED_MS)
         ):
             return None
         self._noted, self._noted_ms, self._noted_stop = state.sessions, now_ms, state.stopped
         reason = state.reason
-        if grown > 0 and not state.stopped:
+        if grown and not cut and not state.stopped:
             seen = reason.rpartition(": ")[0] or reason
             reason = (
                 f"{seen}: {before} -> {state.sessions}" if before else "begins to follow the origin"

@@ -262,13 +262,16 @@ def _pool(model: OriginModel) -> tuple[int, float]:
     a_second = model.capacity / (model.reading_s + 2 * model.page_ms / 1000)
     connections = max(2, round(a_second * model.page_ms / 1000 / 0.85))
     variation = exp(model.noise**2) / 2
-    most_wait_s = max(0.2 * model.objective_ms, model.objective_ms - 1.5 * model.page_ms) / 1000
     low, high = 0.05, 0.995
     for _ in range(30):
         used = (low + high) / 2
+        serve_s = connections * used / a_second
+        most_wait_s = max(
+            0.2 * model.objective_ms / 1000, model.objective_ms / 1000 - 1.5 * serve_s
+        )
         queued = _erlang_c(connections, used * connections)
         tail = log(max(1.0, queued / 0.05)) * variation
-        wait_s = tail * model.page_ms / 1000 / (connections * (1 - used))
+        wait_s = tail * serve_s / (connections * (1 - used))
         low, high = (used, high) if wait_s < most_wait_s else (low, used)
     return connections, 1000 * connections * low / a_second
 

@@ -126,7 +126,9 @@ class OriginWorld(World):
         self.agenda.at(START_MS, self._step, law)
 
     def obey_oracle(self, share: float) -> None:
-        """Admits a visitor whenever this share of the origin can take one more."""
+        """Admits a visitor whenever this share of the origin can take one more, up to the operator's
+        limit.
+        """
         self.agenda.at(START_MS, self._oracle, share)
 
     def _oracle(self, share: float) -> None:
@@ -135,7 +137,8 @@ class OriginWorld(World):
         if self.origin.line_ms() > 2 * self.model.objective_ms:
             free = 0  # a crowded origin serves less: let it recover
         active = self.ground_truth.in_use
-        self._apply(max(1, active + free), 1_000_000, stop=free <= 0)
+        most = min(active + free, bounds_of(self.model).total_active_users)
+        self._apply(max(1, most), 1_000_000, stop=free <= 0)
         if (self.agenda.now_ms - START_MS) % WINDOW_MS == 0:
             self._record(active, "knows the capacity")
 

@@ -50,8 +50,6 @@ ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
 
 
 class Ledger(HeldVisitors):
-    """All operations of one room in one data center."""
-
     def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
         super().__init__(room, data_center, epoch, now_ms)
         self._swept = 0
@@ -119,7 +117,6 @@ class Ledger(HeldVisitors):
         return Outcome(ADMITTED, renewed_ms + self.life_ms, renewed_ms)
 
     def poll(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        """A waiting ticket came back in time: the place is taken, and a try is made."""
         sessions, line = self.sessions, self.line
         if (ticket_id in sessions.inside or ticket_id in sessions.spent) and self._settled(
             ticket_id, now_ms
@@ -169,7 +166,6 @@ class Ledger(HeldVisitors):
         return self._hold(slot, rank, now_ms, random_bits, before is None)
 
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        """A waiting ticket came back too early: the answer is what is known, and nothing changes."""
         sessions, line = self.sessions, self.line
         if (ticket_id in sessions.inside or ticket_id in sessions.spent) and (
             known := self._settled(ticket_id, now_ms)
@@ -194,7 +190,6 @@ class Ledger(HeldVisitors):
         return self.peek(ticket_id, key, now_ms, random_bits)
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """An accepted ticket: a living session is renewed when the last renewal is older than q."""
         sessions = self.sessions
         session = sessions.inside.get(ticket_id)
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
@@ -221,9 +216,6 @@ class Ledger(HeldVisitors):
         return self._table(now_ms)
 
     def leave(self, ticket_id: bytes, now_ms: int) -> Standing:
-        """Ends the session or gives up the place, for good: the id is spent. What there was:
-        ACTIVE, WAITING, or GONE for neither.
-        """
         was = Standing.GONE
         sessions = self.sessions
         if ticket_id in sessions.inside:
@@ -239,9 +231,6 @@ class Ledger(HeldVisitors):
         return was
 
     def admit_mover(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
-        """A visitor whose session elsewhere cannot be reached is let in here, before all others, if
-        there is a permit.
-        """
         able = (
             self._open
             and not self.halted
@@ -254,9 +243,6 @@ class Ledger(HeldVisitors):
         )
 
     def keep(self, ticket_id: bytes, gap_ms: int, now_ms: int) -> None:
-        """A visitor in front who tries every `gap_ms` has tried in vain: the place stays until the
-        next try, and a permit with it.
-        """
         slot = self.line.slots.get(ticket_id, -1)
         if (
             slot >= 0
@@ -311,9 +297,6 @@ class Ledger(HeldVisitors):
         self.lease.close(len(ended), now_ms)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:
-        """Gives new keys to those of these ids that are in line (a draw); all others keep their
-        keys.
-        """
         self.log.extend(
             pack(PLACE, ticket_id, keys[ticket_id]) for ticket_id in self.line.rekey(keys)
         )
@@ -403,15 +386,12 @@ class Ledger(HeldVisitors):
     # -- sync --------------------------------------------------------------------------------------
 
     def report(self, now_ms: int, want: int = 0) -> SyncUp:
-        """The message for the coordinator; gives back what is to be given back."""
         return exchange.report(self, now_ms, want)
 
     def farewell(self, now_ms: int) -> SyncUp | None:
-        """The last message before the data center stops; see `exchange.farewell`."""
         return exchange.farewell(self, now_ms)
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
-        """Applies the coordinator's answers, in any order and any number of times."""
         exchange.apply(self, down, now_ms)
 
     def borrows(self, now_ms: int) -> int:
@@ -453,19 +433,14 @@ class Ledger(HeldVisitors):
 
     @property
     def arrivals_per_s(self) -> float:
-        """New places and admissions, as the newest report said."""
         return self.reporting.arrivals_per_s
 
     def confirms_newcomers(self, now_ms: int) -> bool:
-        """Whether new visitors have to show their ticket before they are admitted, even if there is
-        room.
-        """
         return self.newcomers.confirms(len(self.sessions.unshown), self.lease.data_centers, now_ms)
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _must_show_ticket(self, now_ms: int) -> bool:
-        """Whether this newcomer, for whom there is a permit, has to show the ticket."""
         return self.confirms_newcomers(now_ms) or self.newcomers.takes_the_last(
             self.lease, len(self.line.slots), now_ms
         )
@@ -486,7 +461,6 @@ class Ledger(HeldVisitors):
         return GONE_KEPT if kept and now_ms // 1000 < (ends_ms + TURN_KEPT_MS) // 1000 else GONE
 
     def _settled(self, ticket_id: bytes, now_ms: int) -> Outcome | None:
-        """The answer for a waiting ticket whose id has or had its session."""
         renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is not None:
             ends_ms = renewed_ms + self.life_ms

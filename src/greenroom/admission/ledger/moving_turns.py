@@ -47,7 +47,6 @@ class MovingTurns:
         self.lasts_ms = TURN_KEPT_MS + GAP_MS
         """After the end of a session as its ticket knows it."""
         self.elsewhere = False
-        """Whether other data centers may keep turns."""
         self.leaving: dict[tuple[bytes, str], tuple[int, int]] = {}
         """(id, to) -> serial, row: named until `to` has it."""
         self.left: dict[bytes, int] = {}
@@ -86,7 +85,6 @@ class MovingTurns:
         return [pack(FAILED, ticket_id, row)]
 
     def seek(self, ticket_id: bytes, now_ms: int) -> bool:
-        """Whether to hold this visitor, whose turn may be kept elsewhere."""
         since_ms, _ = self.seeks.get(ticket_id, (now_ms, 0))
         if not self.elsewhere or now_ms - since_ms >= SEEK_MS:
             self.seeks.pop(ticket_id, None)

@@ -45,7 +45,6 @@ class Newcomers:
 
     def __init__(self) -> None:
         self.watches = False
-        """Whether the share is limited."""
         self._always = False
         self._total_limit = self._minute_limit = 1
         self._slot = self._minute = 0
@@ -97,7 +96,6 @@ class Newcomers:
         return len(lease.window) >= most
 
     def admit(self, begun_ms: int) -> None:
-        """A newcomer was admitted then, without having shown the ticket."""
         self._count(begun_ms, 1)
 
     def see(self, begun_ms: int, now_ms: int) -> None:
@@ -108,7 +106,6 @@ class Newcomers:
         self._count(begun_ms, -1)
 
     def turn(self, now_ms: int) -> None:
-        """Begins the slot of this moment, if it is a new one."""
         slot = now_ms // SLOT_MS
         for new in range(max(self._slot, slot - RING) + 1, slot + 1):
             self._minute -= self._slots[new % RING]

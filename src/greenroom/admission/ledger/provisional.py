@@ -40,7 +40,6 @@ class Provisional:
     def has_room(
         self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int
     ) -> bool:
-        """Whether one more may be let in."""
         return self.left(now_ms, data_centers, total_active_users, new_users_per_minute) > 0
 
     def left(
@@ -68,17 +67,14 @@ class Provisional:
         )
 
     def begin(self, ticket_id: bytes, now_ms: int) -> None:
-        """One is let in."""
         self._active[ticket_id] = now_ms
         self._minute.append(now_ms)
 
     def undo(self, ticket_id: bytes) -> None:
-        """The newest admission did not happen; it may have been one of these."""
         if self._active.pop(ticket_id, None) is not None:
             self._minute.pop()
 
     def holds(self, ticket_id: bytes) -> bool:
-        """Whether this session is not a full one yet."""
         return ticket_id in self._active
 
     def fulfil(self, ticket_id: bytes) -> int | None:

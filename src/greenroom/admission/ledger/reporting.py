@@ -11,10 +11,6 @@ BACK_OFF_MS = 500
 
 
 class Borrowing:
-    """When to ask the coordinator for permits while newcomers, or requests that cannot wait, do;
-    because the lease ran dry.
-    """
-
     __slots__ = ("_again_ms", "_number")
 
     def __init__(self) -> None:

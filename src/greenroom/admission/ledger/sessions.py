@@ -43,7 +43,6 @@ class Sessions:
         """For how long a waiting ticket may be accepted after its last check-in, or admission."""
         self.tally = VisitTally()
         self.seen: dict[bytes, int] = {}
-        """A renewal need not say it."""
         self.inside: dict[bytes, int] = {}
         """Living or not yet swept: id -> last renewal << BEGAN_BITS | when it began."""
         self.unshown: dict[bytes, int] = {}
@@ -82,7 +81,6 @@ class Sessions:
         self.unshown.pop(ticket_id, None)
 
     def began(self, ticket_id: bytes) -> int:
-        """When this session began; 0: not known."""
         return self.inside[ticket_id] & BEGAN_MASK
 
     def rename(self, old: bytes, new: bytes) -> None:

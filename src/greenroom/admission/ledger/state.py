@@ -61,7 +61,6 @@ class LedgerState:
         return self._refresh_max_ms * 11 // 10
 
     def leave_line(self, ticket_id: bytes) -> bool:
-        """Gives up a place; whether there was one."""
         slot = self.line.slots.get(ticket_id, -1)
         if slot >= 0:
             self.line.remove(ticket_id)
@@ -69,14 +68,12 @@ class LedgerState:
         return slot >= 0
 
     def drop_place(self, ticket_id: bytes) -> None:
-        """The visitor of this place has been let in elsewhere since the last try here."""
         slot = self.line.slots[ticket_id]
         self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
         self.leave_line(ticket_id)
         self.log.append(pack(END, ticket_id, 0))
 
     def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
-        """The time of this session was over; its unit is free."""
         self.lease.free()
         self.log.append(pack(END, ticket_id, until_ms))
         if self.failures.rows:

@@ -35,7 +35,7 @@ from greenroom.health.rules.memory import (
     KeptEvent,
 )
 from greenroom.health.rules.sketch import Sketch
-from greenroom.health.view import HealthView
+from greenroom.health.service import HealthService
 from greenroom.model.probe import CheckEvent
 
 EVENTS_MAX = 100_000
@@ -129,7 +129,7 @@ class _Counted(NamedTuple):
     times: Mapping[str, float | Sketch]
 
 
-def health_answers(view: HealthView, now_ms: Callable[[], int]) -> dict[str, DatasetAnswer]:
+def health_answers(view: HealthService, now_ms: Callable[[], int]) -> dict[str, DatasetAnswer]:
     def answer(query: DatasetQuery) -> DatasetRows:
         question = _question(query, now_ms())
         if query.dataset.fields:

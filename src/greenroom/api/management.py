@@ -38,7 +38,7 @@ from greenroom.configuration.routes import (
 from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
-from greenroom.health.view import HealthView
+from greenroom.health.service import HealthService
 from greenroom.model.clock import Clock
 from greenroom.offers import changes as offers
 from greenroom.status_page import incident_notes
@@ -84,7 +84,7 @@ ALL_DATASETS = (*DATASETS, HEALTH_EVENTS, HEALTH_GROUPS)
 
 
 def all_answers(
-    datasets: Mapping[str, DatasetAnswer], health: HealthView | None, clock: Clock
+    datasets: Mapping[str, DatasetAnswer], health: HealthService | None, clock: Clock
 ) -> dict[str, DatasetAnswer]:
     return {**datasets, **(health_answers(health, clock.now_ms) if health else {})}
 
@@ -101,7 +101,7 @@ def management_api(
     observed: Observed,
     origin_problems: OriginProblems,
     explains: Explains | None = None,
-    health: HealthView | None = None,
+    health: HealthService | None = None,
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
     center_view: DataCenterView | None = None,

@@ -7,7 +7,7 @@ from typing import Any, cast
 from greenroom.configuration.zones import zone_of
 from greenroom.errors import Problem
 from greenroom.health.rules.condition import shown_status
-from greenroom.health.view import HealthStates, HealthView, NoStates
+from greenroom.health.service import HealthService
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import Spec, plain_type, specs
@@ -211,8 +211,10 @@ def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthC
     return entry_of(known.health_checks, "health check", check_id, zone_id)
 
 
-def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
-    check, state = entry.record, view.condition(entry.id)
+def show(entry: Entry[HealthCheck], view: HealthService | None) -> Json:
+    """`view` is None where no health checks run: all is unknown."""
+    check, state = entry.record, view.condition(entry.id) if view else None
+    regions = view.regions(entry.id) if view else {}
     status = shown_status(state, check)
     values = {item.name: getattr(check, item.name) for item in fields(HealthCheck)}
     return HEALTH_CHECK.show(
@@ -222,14 +224,14 @@ def show(entry: Entry[HealthCheck], view: HealthStates) -> Json:
             "modified_on": written(entry.modified_ms),
             "status": status,
             "failure_reason": state.reason if state and status == "unhealthy" else "",
-            "regions": {region or GLOBAL: says for region, says in view.regions(entry.id).items()},
+            "regions": {region or GLOBAL: says for region, says in regions.items()},
             "status_since": written(state.since_ms) if state and state.since_ms else None,
             "read_only": entry.read_only,
         }
     )
 
 
-def create(zone_id: str, document: Any, view: HealthStates | None = None) -> ConfigChange:
+def create(zone_id: str, document: Any, view: HealthService | None = None) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         refuse_read_only(zone_of(known, zone_id), "zone")
         full = too_many(known.health_checks, CHECKS_MAX, "health checks")
@@ -239,7 +241,7 @@ def create(zone_id: str, document: Any, view: HealthStates | None = None) -> Con
 
 
 def change(
-    zone_id: str, check_id: str, document: Any, whole: bool, view: HealthStates | None = None
+    zone_id: str, check_id: str, document: Any, whole: bool, view: HealthService | None = None
 ) -> ConfigChange:
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = check_of(known, zone_id, check_id)
@@ -257,31 +259,31 @@ def delete(zone_id: str, check_id: str) -> ConfigChange:
     return plan
 
 
-def preview(view: HealthView, zone_id: str, document: Any) -> Json:
+def preview(view: HealthService, zone_id: str, document: Any) -> Json:
     check = HealthCheck(id=opaque_id(), **checked(document))
     return _show_preview(view, check, view.previews.add(check, zone_id))
 
 
-def show_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+def show_preview(view: HealthService, zone_id: str, check_id: str) -> Json:
     found = view.previews.get(check_id, zone_id)
     if found is None:
         raise not_found("preview of a health check", check_id)
     return _show_preview(view, found[1], found[0])
 
 
-def end_preview(view: HealthView, zone_id: str, check_id: str) -> Json:
+def end_preview(view: HealthService, zone_id: str, check_id: str) -> Json:
     show_preview(view, zone_id, check_id)
     view.previews.remove(check_id)
     return {"id": check_id}
 
 
-def _show_preview(view: HealthView, check: HealthCheck, made_ms: int) -> Json:
+def _show_preview(view: HealthService, check: HealthCheck, made_ms: int) -> Json:
     return show(Entry(check, "", made_ms, made_ms, 0), view)
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
     """A default port changes with the type."""
-    before = show(entry, NoStates())
+    before = show(entry, None)
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None
     if not isinstance(kind, str) or kind.upper() not in TYPES or kind.upper() == entry.record.type:
@@ -310,10 +312,10 @@ def _put(
     zone_id: str,
     check_id: str,
     document: Any,
-    view: HealthStates | None,
+    view: HealthService | None,
     more: Iterable[ApiFault] = (),
 ) -> PlannedChange:
     check = HealthCheck(id=check_id, **checked(document, more))
     return PlannedChange(
-        [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view or NoStates())
+        [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view)
     )

@@ -3,7 +3,7 @@ from math import ceil
 from typing import Any
 
 from greenroom.health.rules.memory import EventQuestion
-from greenroom.health.view import HealthView
+from greenroom.health.service import HealthService
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import CheckEvent
 from greenroom.web.api_schema import ApiSchema, computed
@@ -155,7 +155,7 @@ def show(event: CheckEvent) -> Json:
     )
 
 
-def figures(view: HealthView, check: HealthCheck, begin: int, end: int) -> Json:
+def figures(view: HealthService, check: HealthCheck, begin: int, end: int) -> Json:
     failures: dict[str, dict[str, int]] = {}
     for region, _scope, reason, count in view.history.counts(check.id, begin, end):
         failures.setdefault(region, {})[reason] = failures.get(region, {}).get(reason, 0) + count

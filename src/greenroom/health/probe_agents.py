@@ -7,7 +7,7 @@ import msgspec
 
 from greenroom.errors import AgentNameTaken, AgentRefused
 from greenroom.health.rules.roster import LOCAL
-from greenroom.health.view import HealthView
+from greenroom.health.service import HealthService
 from greenroom.model.health_check import REGIONS
 from greenroom.model.probe import AGENT_NAME, AgentReport, Reason
 from greenroom.web.api_schema import ApiSchema, computed
@@ -64,7 +64,7 @@ def report_schemas() -> dict[str, Json]:
     return {**found, "AgentOrders": orders}
 
 
-def report(view: HealthView, name: str, document: Any) -> Json:
+def report(view: HealthService, name: str, document: Any) -> Json:
     """Raises Refused."""
     if not re.fullmatch(AGENT_NAME, name) or name == LOCAL:
         raise Refused(
@@ -109,7 +109,7 @@ def report(view: HealthView, name: str, document: Any) -> Json:
     return answer
 
 
-def listed(view: HealthView) -> list[Json]:
+def listed(view: HealthService) -> list[Json]:
     return [
         AGENT.show(
             {
@@ -123,7 +123,7 @@ def listed(view: HealthView) -> list[Json]:
     ]
 
 
-def leave(view: HealthView, name: str) -> Json:
+def leave(view: HealthService, name: str) -> Json:
     """Raises Refused."""
     if name not in {agent.name for agent, _ in view.agents()}:
         raise not_found("agent", name)

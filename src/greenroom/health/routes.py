@@ -11,8 +11,8 @@ from greenroom.health import checks as health_checks
 from greenroom.health import history as health_history
 from greenroom.health import probe_agents
 from greenroom.health.rules.memory import EventQuestion
+from greenroom.health.service import HealthService
 from greenroom.health.store import EVENTS_KEPT
-from greenroom.health.view import HealthStates, HealthView, NoStates
 from greenroom.web.dependencies import (
     PAGE_MAX,
     PER_PAGE_MAX,
@@ -31,21 +31,21 @@ PREFIXES = {
 }
 
 
-def health_states(request: Request) -> HealthStates:
-    found: HealthStates | None = request.app.state.health
-    return found or NoStates()
+def health_service(request: Request) -> HealthService | None:
+    found: HealthService | None = request.app.state.health
+    return found
 
 
-def health_view(request: Request) -> HealthView:
+def running_health(request: Request) -> HealthService:
     """Raises Refused where no health checks run."""
-    found: HealthView | None = request.app.state.health
+    found = health_service(request)
     if found is None:
         raise Refused(ApiFault(Code.UNAVAILABLE, "no health checks run in this process"))
     return found
 
 
-WithHealth = Annotated[HealthStates, Depends(health_states)]
-RunningHealth = Annotated[HealthView, Depends(health_view)]
+WithHealth = Annotated[HealthService | None, Depends(health_service)]
+RunningHealth = Annotated[HealthService, Depends(running_health)]
 Region = Annotated[
     str,
     Query(

@@ -194,7 +194,7 @@ class HealthService:
         )
 
     def regions(self, check_id: str) -> Mapping[str, str]:
-        # Only the leader knows.
+        """The empty name is greenroom's own agent for all regions. Only the leader knows."""
         return self.previews.monitor.regions(check_id) or (
             self._monitor.regions(check_id) if self.leads else {}
         )
@@ -214,7 +214,7 @@ class HealthService:
     # -- for agents --------------------------------------------------------------------------------
 
     def hear(self, name: str, report: AgentReport) -> AgentOrders:
-        """Raises AgentRefused."""
+        """Raises AgentRefused. Belongs to the event loop, as `leave`."""
         if not self.leads:
             raise AgentRefused(
                 "another process runs the health checks; report there, or try again in a moment"

@@ -24,7 +24,8 @@ from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard import Dashboard
 from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
-from greenroom.health.view import HEALTH_VIEW, HealthView
+from greenroom.health.service import HealthService
+from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
 from greenroom.model.account import Token
 from greenroom.model.branding import LOGO_BYTES_MAX
@@ -46,7 +47,7 @@ class Running(NamedTuple):
     observed: Observed
     explains: Explains
     origin_problems: OriginProblems
-    health: HealthView | None
+    health: HealthService | None
     notifications: NotificationView | None
     analytics: AnalyticsStore | None
     status: StatusPreview | None = None
@@ -60,7 +61,7 @@ class AnalyticsQueries:
         store: ConfigStore,
         clock: Clock,
         answers: Mapping[str, DatasetAnswer],
-        health: HealthView | None,
+        health: HealthService | None,
     ) -> None:
         self._make = partial(_endpoint, store, clock, all_answers(answers, health, clock))
         self._guard = threading.Lock()

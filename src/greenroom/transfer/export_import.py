@@ -21,7 +21,6 @@ from greenroom.configuration import (
 from greenroom.configuration.zones import OriginProblems
 from greenroom.errors import InvalidConfig
 from greenroom.health import checks as health_checks
-from greenroom.health.view import NoStates
 from greenroom.model.change import Change, Put, Remove, Step, applied, name_of, told
 from greenroom.model.configuration import KINDS, Configuration, Entry
 from greenroom.status_page import pages as status_pages
@@ -129,7 +128,7 @@ def _zone(known: Configuration, entry: Entry[Any]) -> Json:
 def _health_check(entry: Entry[Any]) -> Json:
     return {
         "id": entry.id,
-        **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, NoStates())),
+        **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, None)),
     }
 
 

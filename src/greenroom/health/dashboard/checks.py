@@ -12,7 +12,8 @@ from greenroom.health import history as health_history
 from greenroom.health.alerts import TYPE
 from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.memory import EventQuestion
-from greenroom.health.view import HEALTH_VIEW, HealthView, NoStates
+from greenroom.health.service import HealthService
+from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import form_fields, specs
@@ -88,12 +89,12 @@ class CheckRow(NamedTuple):
 
 
 def table(page: PageRequest) -> Response:
-    states = page.part(HEALTH_VIEW) or NoStates()
+    health = _view(page)
     entries = [
         entry for entry in page.known.health_checks.values() if page.person.sees(entry.parent)
     ]
     rows = [
-        CheckRow(entry, page.known.zones[entry.parent].record, health_checks.show(entry, states))
+        CheckRow(entry, page.known.zones[entry.parent].record, health_checks.show(entry, health))
         for entry in entries
     ]
     urgent = {"unhealthy": 0, "unknown": 1}
@@ -104,7 +105,7 @@ def table(page: PageRequest) -> Response:
         zones=page.person.own_zones(page.known),
         tones=TONES,
         words=WORDS,
-        running=_view(page) is not None,
+        running=health is not None,
     )
 
 
@@ -120,7 +121,7 @@ def show(page: PageRequest) -> Response:
         events = [
             (kept.number, health_history.show(kept.event)) for kept in states.history.log(question)
         ]
-    shown = health_checks.show(entry, states or NoStates())
+    shown = health_checks.show(entry, states)
     return page.render(
         "health_check.html",
         entry=entry,
@@ -172,7 +173,7 @@ def create(page: PageRequest) -> Response:
 
 def edit(page: PageRequest) -> Response:
     entry = _check(page)
-    return _form(page, _values(health_checks.show(entry, NoStates())), Faults(), entry)
+    return _form(page, _values(health_checks.show(entry, None)), Faults(), entry)
 
 
 async def try_new(page: PageRequest) -> Response:
@@ -214,7 +215,7 @@ def remove(page: PageRequest) -> Response:
     return page.redirect("/health", notice="removed")
 
 
-def _view(page: PageRequest) -> HealthView | None:
+def _view(page: PageRequest) -> HealthService | None:
     return page.part(HEALTH_VIEW)
 
 

@@ -1,8 +1,8 @@
 # ruff: noqa: ARG002 - every method is asked in the same words, and each listens to what it needs
-"""Queueing methods: whose turn it is. A *called* visitor tries every two seconds, because a permit
-is there or will be by the next try. `lookahead`: permits expected within one such try. It keeps
-permits from being unused, and lets a visitor overtake by at most that many places, and the first in
-line by OVERTAKING_MS.
+"""Queueing methods: whose turn it is. A *called* visitor (*due* in the documents) tries every two
+seconds, because a permit is there or will be by the next try. `lookahead`: permits expected within
+one such try. It keeps permits from being unused, and lets a visitor overtake by at most that many
+places, and the first in line by OVERTAKING_MS.
 """
 
 from abc import abstractmethod

@@ -1,5 +1,6 @@
 """What hangs is named and does not stop the run (tests/support/time_limits.py)."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -42,10 +43,11 @@ def test_goes_on():
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
     (folder / "test_hanging.py").write_text(HANGING)
     (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {SUPPORT}\nmarkers = campaign\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "time_limits", "-n1", "--dist=loadfile"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "time_limits"]
     return subprocess.Popen(
-        [*command, *options],
+        [*command, "-n1", "--dist=loadfile", *options],
         cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def members(owner: ast.ClassDef) -> Iterator[str]:
             yield node.attr
 
 
+@cache
 def names_in_the_code() -> tuple[set[str], dict[str, set[str]]]:
     """Everything at the top of a module, and the members of every class."""
     top, classes = set[str](), defaultdict[str, set[str]](set)

@@ -166,17 +166,15 @@ def test_a_random_room_is_fair_to_late_comers_and_to_the_patient() -> None:
     assert 0.75 <= found.advantage <= 1.25
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
-def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike(
-    algorithm: str,
-) -> None:
+def test_the_published_allocations_see_the_same_crowd_and_overshoot_in_a_spike() -> None:
     crowd = [(1_000 * number, number % 3) for number in range(120)] + [
         (130_000 + 20 * number, number % 3) for number in range(600)
     ]
-    figures = run(little(arrivals=crowd), algorithm)
-    assert figures.visitors >= 720
-    assert figures.over_active + figures.over_minute > 0
     assert run(little(arrivals=crowd)).over_active == 0
+    for algorithm in ALGORITHMS[1:]:
+        figures = run(little(arrivals=crowd), algorithm)
+        assert figures.visitors >= 720, algorithm
+        assert figures.over_active + figures.over_minute > 0, algorithm
 
 
 def test_a_session_that_moves_while_the_coordinator_loses_its_state_keeps_its_unit() -> None:

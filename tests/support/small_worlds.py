@@ -49,7 +49,8 @@ def little(**changes: Any) -> Scenario:
     return replace(scenario, **changes)
 
 
-TRIALS = range(1, 5)
+TRIALS = (1, 4)
+"""Seeds with which every broken build is found."""
 
 
 def trials(first: int = TRIALS[0], **changes: Any) -> list[str]:

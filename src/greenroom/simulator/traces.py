@@ -298,6 +298,7 @@ def random_fair(streams: Streams) -> Scenario:
 
 
 def small_room(streams: Streams) -> Scenario:
+    """Sometimes slightly too many visitors."""
     draw = streams("trace")
     part = shares(draw, 4)
 

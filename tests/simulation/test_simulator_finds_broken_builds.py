@@ -40,6 +40,8 @@ from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.queueing.line import Line
 from greenroom.admission.queueing.methods import Fifo
 from greenroom.capacity import CapacityLaw, Window
+from greenroom.capacity.exported import reports_of_push
+from greenroom.simulator import followed_origin
 from greenroom.simulator.checks import Watch
 from greenroom.simulator.scenario import Behaviour, Fault
 from greenroom.simulator.traces import room
@@ -107,6 +109,21 @@ def takes_a_window_of_some_data_centers_for_all(patch: pytest.MonkeyPatch) -> No
         return original(self, window or Window(active=5), now_ms)
 
     around(patch, CapacityLaw, "step", unseeing)
+
+
+PUSHED = {
+    "room": room(40, 60),
+    "faults": (Fault("pushes", 19, 301, amount=40), Fault("follow", 20, 300, amount=80)),
+}
+
+
+@broken_in(**PUSHED)
+def counts_a_push_again_that_comes_again(patch: pytest.MonkeyPatch) -> None:
+    def trusting(room_id: str, found: Any, _known: Any, now_ms: int) -> Any:
+        now = {name: one._replace(at_ms=0) for name, one in found.items()}
+        return reports_of_push(room_id, now, {}, now_ms)
+
+    patch.setattr(followed_origin, "reports_of_push", trusting)
 
 
 FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 600}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.capacity import WINDOW_MS, Histogram
-from greenroom.capacity.exported import Exported
+from greenroom.capacity.exported import Exported, FiguresRefused, reports_of_push
 from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
 from greenroom.capacity.room_capacity import RoomCapacity
 from greenroom.capacity.sources import (
@@ -40,7 +40,6 @@ from greenroom.runtime.capacity_sources import (
     PROBE_DOCUMENTS,
     ProbeFigures,
     PrometheusFigures,
-    pushed,
 )
 from greenroom.transfer.export_import import make_true
 from greenroom.web.config_service import ChangeContext
@@ -227,7 +226,19 @@ def test_prometheus_is_asked_through_the_guard(url: str) -> None:
 
 def test_figures_of_a_clock_ahead_grow_old_as_others_do() -> None:
     ahead = Exported(Histogram.of([100]), 0, at_ms=9_000)
-    assert pushed("r", {"a": ahead}, 1_000)["push:r:a"].at_ms == 1_000
+    assert reports_of_push("r", {"a": ahead}, {}, 1_000)["push:r:a"].at_ms == 1_000
+
+
+def test_a_push_that_comes_twice_late_or_overtaken_is_not_counted_again() -> None:
+    now_ms = 1_000_000
+    newest = {"a": Exported(Histogram.of([100] * 9), 0, now_ms - 1_000)}
+    known = reports_of_push("r", newest, {}, now_ms)
+    assert reports_of_push("r", newest, known, now_ms + 5) == {}
+    overtaken = {"a": Exported(Histogram.of([100] * 5), 0, now_ms - 6_000)}
+    assert reports_of_push("r", overtaken, known, now_ms) == {}
+    assert reports_of_push("r", {"b": overtaken["a"]}, known, now_ms).keys() == {"push:r:b"}
+    with pytest.raises(FiguresRefused, match="less than 30 s old, not 36 s"):
+        reports_of_push("r", overtaken, {}, now_ms + 30_000)
 
 
 def test_a_probe_counts_as_enough_documents_and_only_the_verdict_as_failure() -> None:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
+from greenroom.capacity.measurement import Measurement, ProcessReport
+from greenroom.capacity.sources import PUSH
 from greenroom.errors import GreenroomError
 
 BODY_MAX = 1 << 20
@@ -41,7 +43,7 @@ class FiguresRefused(GreenroomError):
 
 
 class Exported(NamedTuple):
-    """One instance of the origin. `at_ms`: 0 is now."""
+    """One instance of the origin. `at_ms`: when it was measured; 0: unknown."""
 
     documents: Histogram
     failed: int
@@ -82,7 +84,8 @@ def of_otlp(body: bytes, metric: str = "") -> dict[str, Exported]:
                 bounds = tuple(unit_ms * bound for bound in point.explicitBounds)
                 counts = tuple(_whole(one.name, count) for count in point.bucketCounts)
                 labels = about | _attributes(point.attributes)
-                found.append(_Series(labels, bounds, counts, unit_ms * point.sum))
+                at_ms = _whole(one.name, point.timeUnixNano, "timeUnixNano") // 1_000_000
+                found.append(_Series(labels, bounds, counts, unit_ms * point.sum, at_ms))
                 _check(one.name, found)
     return _by_instance(found, seen, metric)
 
@@ -108,7 +111,9 @@ def of_prometheus_text(body: bytes, metric: str = "") -> dict[str, Exported]:
         if whole is None:
             raise FiguresRefused(f"line {number} is no sample of Prometheus text: {line[:80]!r}")
         labels = {key: _unescaped(value) for key, value in _LABEL.findall(whole["labels"] or "")}
-        samples.append((whole["name"], labels, _number(whole["value"], number), 0))
+        at_ms = int(whole["at"] or 0)
+        at_ms *= 1 if at_ms >= LATEST_S / 10 else 1_000  # OpenMetrics has seconds
+        samples.append((whole["name"], labels, _number(whole["value"], number), max(0, at_ms)))
     return _by_instance(_series(samples), seen, metric)
 
 
@@ -141,13 +146,42 @@ def of_prometheus_answer(body: bytes) -> dict[str, Exported]:
     return _by_instance(_series(samples), set(), "")
 
 
+def reports_of_push(
+    room_id: str, found: Mapping[str, Exported], known: Mapping[str, ProcessReport], now_ms: int
+) -> dict[str, ProcessReport]:
+    """Those that are newer than the `known` ones: of a repeated or overtaken push the same documents
+    would count again. Raises FiguresRefused if all are too old to act on.
+    """
+    age_ms = now_ms - max(one.at_ms or now_ms for one in found.values())
+    if age_ms >= PUSH.silent_ms:
+        raise FiguresRefused(
+            f"the figures must be less than {PUSH.silent_ms // 1_000} s old, not"
+            f" {age_ms // 1_000} s: sent late, or of a clock that is behind"
+        )
+    reports = {}
+    for instance, one in found.items():
+        name, report = (
+            f"{PUSH.name}:{room_id}:{instance}",
+            report_of(room_id, one, PUSH.name, now_ms),
+        )
+        if not one.at_ms or name not in known or known[name].at_ms < report.at_ms:
+            reports[name] = report
+    return reports
+
+
+def report_of(room_id: str, one: Exported, source: str, now_ms: int) -> ProcessReport:
+    measured = Measurement(documents=one.documents, failed=one.failed)
+    at_ms = min(one.at_ms or now_ms, now_ms)  # of a clock ahead nothing would ever be too old
+    return ProcessReport(at_ms=at_ms, rooms={room_id: measured}, source=source)
+
+
 # -- inside ----------------------------------------------------------------------------------------
 
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,\s*)?')
 _SAMPLE = re.compile(
     r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)"
     r'(?:\s*\{\s*(?P<labels>(?:[a-zA-Z_][a-zA-Z0-9_]*\s*=\s*"(?:[^"\\]|\\.)*"\s*(?:,\s*)?)*)\}\s*|\s+)'
-    r"(?P<value>[^\s{]+)(?:\s+-?[0-9]+)?(?:\s+#.*)?\s*"
+    r"(?P<value>[^\s{]+)(?:\s+(?P<at>-?[0-9]{1,15})(?:\.[0-9]*)?)?(?:\s+#.*)?\s*"
 )
 
 
@@ -164,6 +198,7 @@ class _Attribute(msgspec.Struct):
 class _Point(msgspec.Struct):
     attributes: list[_Attribute] = []
     sum: float = 0.0
+    timeUnixNano: int | str = 0  # noqa: N815
     bucketCounts: list[int | str] = []  # noqa: N815
     explicitBounds: list[float] = []  # noqa: N815
 
@@ -235,10 +270,10 @@ def _number(text: str, line: int) -> float:
         raise FiguresRefused(f"{where}{text[:40]!r} is not a number") from None
 
 
-def _whole(name: str, count: int | str) -> int:
+def _whole(name: str, count: int | str, of: str = "bucketCounts") -> int:
     text = str(count)
     if not text.isdecimal() or len(text) > DIGITS_MAX:
-        raise FiguresRefused(f"{name}: bucketCounts must be whole numbers, not {text[:40]!r}")
+        raise FiguresRefused(f"{name}: {of} must be whole numbers, not {text[:40]!r}")
     return int(text)
 
 

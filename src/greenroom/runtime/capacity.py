@@ -15,7 +15,12 @@ import structlog
 
 from greenroom.analytics.collector.sampler import RoomLook, Rooms
 from greenroom.analytics.rollup import RoomTarget
-from greenroom.capacity.exported import INSTANCES_MAX, Exported, FiguresRefused
+from greenroom.capacity.exported import (
+    INSTANCES_MAX,
+    Exported,
+    FiguresRefused,
+    reports_of_push,
+)
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
 from greenroom.capacity.room_capacity import (
@@ -50,7 +55,7 @@ from greenroom.model.probe import ProbeResult
 from greenroom.model.room import PUSHED, Room
 from greenroom.notifier import Wake
 from greenroom.outbound import Guard
-from greenroom.runtime.capacity_sources import ProbeFigures, PrometheusFigures, pushed
+from greenroom.runtime.capacity_sources import ProbeFigures, PrometheusFigures
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.web.stores import ConfigStore
@@ -166,8 +171,8 @@ class ProcessCapacity:
             )
         if room.capacity == "fixed":
             return
-        new = pushed(room.id, found, self._now_ms())
         known = await self._exchange.reports()
+        new = reports_of_push(room.id, found, known, self._now_ms())
         before = {name for name in known if name.startswith(f"{PUSH.name}:{room.id}:")}
         if len(before | new.keys()) > INSTANCES_MAX:
             raise FiguresRefused(f"must be at most {INSTANCES_MAX} instances in a minute")

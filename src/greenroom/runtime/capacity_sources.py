@@ -4,10 +4,16 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from greenroom.capacity.exported import BODY_MAX, Exported, FiguresRefused, of_prometheus_answer
+from greenroom.capacity.exported import (
+    BODY_MAX,
+    Exported,
+    FiguresRefused,
+    of_prometheus_answer,
+    report_of,
+)
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport
-from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS, PUSH
+from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS
 from greenroom.capacity.window import WINDOW_MS
 from greenroom.config.capacity_entries import prometheus_base, prometheus_target
 from greenroom.model.probe import ProbeResult
@@ -26,19 +32,6 @@ LIMITS = RequestLimits(total_s=4.0, connect_s=2.0, body_max=4 * BODY_MAX)
 PROBE_DOCUMENTS = 50
 """Documents that one probe counts as: enough for a judgement, since nothing else measures."""
 PROBE_SLACK_MS = 15_000
-
-
-def pushed(room_id: str, found: Mapping[str, Exported], now_ms: int) -> dict[str, ProcessReport]:
-    return {
-        f"{PUSH.name}:{room_id}:{instance}": _report(room_id, one, PUSH.name, now_ms)
-        for instance, one in found.items()
-    }
-
-
-def _report(room_id: str, one: Exported, source: str, now_ms: int) -> ProcessReport:
-    measured = Measurement(documents=one.documents, failed=one.failed)
-    at_ms = min(one.at_ms or now_ms, now_ms)  # of a clock ahead nothing would ever be too old
-    return ProcessReport(at_ms=at_ms, rooms={room_id: measured}, source=source)
 
 
 class PrometheusFigures:
@@ -81,7 +74,7 @@ class PrometheusFigures:
                 else:
                     self.reasons.pop(room.id, None)
                     self._found[room.id] = {
-                        f"{PROMETHEUS.name}:{room.id}:{instance}": _report(
+                        f"{PROMETHEUS.name}:{room.id}:{instance}": report_of(
                             room.id, one, PROMETHEUS.name, self._now_ms()
                         )
                         for instance, one in found.items()

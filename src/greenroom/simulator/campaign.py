@@ -25,6 +25,7 @@ OF_THEIR_OWN = {
     "follow",
     "origin down",
     "provisional flood",
+    "pushes",
     "stop",
     *OPERATOR_ACTIONS,
 }
@@ -81,7 +82,7 @@ def random_scenario(streams: Streams) -> Scenario:
     faults += _long_faults(streams("long faults"), centers) + operator_actions(
         streams("operators"), room, centers, LASTS_S
     )
-    faults += _follows(streams("capacities"), centers)
+    faults += _pushes(streams("pushes"), _follows(streams("capacities"), centers))
     faults += _origin_failures(streams("origin failures"))
     if any(
         fault.kind == "old disk" for fault in faults
@@ -207,6 +208,14 @@ def _follows(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
     lost_s = between(draw, at_s + 30, until_s - 60)
     lasts_s = choice(draw, (3, 20, 90))
     return (*found, Fault(kind, lost_s, lost_s + lasts_s, some(draw, centers)))
+
+
+def _pushes(draw: RandomDraw, follows: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """In half of the worlds that follow, from before the first measurement."""
+    if not follows or draw.random() < 0.5:
+        return follows
+    at_s, until_s = follows[0].at_s - 1, follows[0].until_s + 1
+    return (Fault("pushes", at_s, until_s, amount=choice(draw, (0, 5, 20, 40))), *follows)
 
 
 def _origin_failures(draw: RandomDraw) -> tuple[Fault, ...]:

@@ -1,14 +1,18 @@
 """A room that follows a made-up origin. Every data center measures, and the law runs where the
-coordinator is, as in `runtime.capacity`: with reports that are lost, and laws that begin again.
+coordinator is, as in `runtime.capacity`: with reports that are lost, and laws that begin again. Or
+the origin pushes what it measured, over a link that loses, delays, repeats and reorders.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from greenroom.capacity import WINDOW_MS, Histogram
+from greenroom.capacity.exported import Exported, FiguresRefused, reports_of_push
 from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
 from greenroom.capacity.room_capacity import CapacityState, RoomCapacity
+from greenroom.capacity.sources import ANSWERS, PUSH
 from greenroom.model.room import Room
-from greenroom.simulator.chance import Streams
+from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.lease_model import LeaseModel
 from greenroom.simulator.links import Agenda, Links
 
@@ -18,6 +22,7 @@ DOCUMENTS_MOST = 40
 WELL, STEEP, SLOWEST = 0.6, 3, 20
 """Share of the objective at the knee, and its power and largest share beyond."""
 ROOM_ID = "room"
+PUSH_MS, PUSH_LATE_MS, KEPT_PUSHES = WINDOW_MS, 90_000, 12
 
 
 class FollowedOrigin:
@@ -35,12 +40,25 @@ class FollowedOrigin:
         self._capacity: RoomCapacity | None = None
         self._meter = WindowMeter()
         self._coordinator = system.coordinator
+        self._pushes_draw = streams("push faults")
+        self._push_faults: float | None = None
+        """Share of pushes with each fault; None: greenroom sees the answers itself."""
+        self._origin = Exported(Histogram(), 0)
+        """What it has answered, to all data centers."""
+        self._pushed: deque[Exported] = deque(maxlen=KEPT_PUSHES)
+        self._push_ms = 0
+        self._counted = 0
+        """Documents in windows since the beginning."""
 
     def begin(self, knee: float, room: Callable[[], Room], apply: Callable[[], None]) -> None:
         """`room` has the operator's limits at any moment; `apply` is called after each step."""
         self._knee, self._room, self._apply = knee, room, apply
         self._report()
         self._agenda.after(WINDOW_MS, self._step)
+
+    def pushes(self, faults: float | None) -> None:
+        if self._room is None:
+            self._push_faults = faults
 
     def end(self) -> None:
         self._room = self._capacity = self.state = None
@@ -69,14 +87,48 @@ class FollowedOrigin:
             else:
                 seen += Histogram.of(latencies)
             self._measured[number] = seen, failed
+            if self._push_faults is not None:
+                fresh = Histogram() if self.down else Histogram.of(latencies)
+                self._origin = Exported(
+                    self._origin.documents + fresh,
+                    self._origin.failed + len(latencies) - fresh.total,
+                    self._agenda.now_ms,
+                )
+                seen, failed = Histogram(), 0
             measured = Measurement(
                 documents=seen,
                 failed=failed,
                 active=inside[number],
                 admitted=center.ledger.lease.admitted,
             )
-            report = ProcessReport(at_ms=self._agenda.now_ms, rooms={ROOM_ID: measured})
+            source = ANSWERS.name if self._push_faults is None else ""
+            report = ProcessReport(
+                at_ms=self._agenda.now_ms, rooms={ROOM_ID: measured}, source=source
+            )
             self._links.send(number, self._receive, center.name, report)
+        if self._push_faults is not None and self._agenda.now_ms - self._push_ms >= PUSH_MS:
+            self._push_ms = self._agenda.now_ms
+            self._push(self._push_faults)
+
+    def _push(self, faults: float) -> None:
+        draw = self._pushes_draw
+        self._pushed.append(self._origin)
+        sent = [self._origin] if draw.random() >= faults else []
+        sent += self._pushed if draw.random() < faults else []
+        for one in sent:
+            late_ms = PUSH_LATE_MS if draw.random() < faults else 1_000
+            for _ in range(2 if draw.random() < faults else 1):
+                self._agenda.after(between(draw, 10, late_ms), self._receive_push, one)
+
+    def _receive_push(self, one: Exported) -> None:
+        if self._room is None or self._system.coordinator_down:
+            return
+        now_ms = self._agenda.now_ms
+        try:
+            new = reports_of_push(ROOM_ID, {"origin": one}, self._reports, now_ms)
+        except FiguresRefused:
+            return
+        self._reports.update(new)
 
     def _receive(self, name: str, report: ProcessReport) -> None:
         known = self._reports.get(name)
@@ -92,7 +144,10 @@ class FollowedOrigin:
             self._meter = WindowMeter()
             return
         now_ms, last, room = self._agenda.now_ms, self.state, self._room()
-        window = self._meter.windows(self._reports, now_ms).get(ROOM_ID)
+        source = ANSWERS if self._push_faults is None else PUSH
+        window = self._meter.windows(self._reports, now_ms, {ROOM_ID: source}).get(ROOM_ID)
+        if ROOM_ID in self._meter.unchanged and last is not None:
+            return
         if self._capacity is None:
             self._capacity = RoomCapacity(room, last, window.active if window else 0, now_ms)
         self._capacity.configure(room)
@@ -104,4 +159,9 @@ class FollowedOrigin:
             or state.stopped is not last.stopped
         ):  # fmt: skip
             self.problems.append(f"{last} became {state} on silence")
+        if source is PUSH and window is not None:
+            self._counted += window.documents.total + window.failed
+            answered = self._origin.documents.total + self._origin.failed
+            if self._counted > answered:
+                self.problems.append(f"{self._counted} documents count of {answered} answered")
         self._apply()

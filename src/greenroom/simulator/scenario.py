@@ -64,6 +64,10 @@ FAULTS = {
         "the room follows an origin that is at its knee with `amount` per cent of"
         " total_active_users inside"
     ),
+    "pushes": (
+        "what the origin answers is pushed, every five seconds; `amount` per cent each of the pushes"
+        " are lost, late, repeated, and sent again out of order"
+    ),
     **OPERATOR_ACTIONS,
 }
 

@@ -175,6 +175,10 @@ class World:
         else:
             self.followed.end()
 
+    def push_figures(self, fault: Fault, change: int) -> None:
+        if self.followed is not None:
+            self.followed.pushes(fault.amount / 100 if change > 0 else None)
+
     def _follows(self) -> Room:
         return replace(self._operated.room, capacity="follow")
 
@@ -236,6 +240,7 @@ FAULT_HANDLERS: dict[str, Callable[[World, Fault, int], None]] = {
     "clock step": World.clock_step,
     "origin down": World.origin_down,
     "follow": World.follow_origin,
+    "pushes": World.push_figures,
     "end sessions": World.end_sessions,
     "removed": World.removed,
     **dict.fromkeys(CHANGES, World.operate),

@@ -49,7 +49,6 @@ class Documents:
         arrival: Arrival,
         status: int,
         seconds: float,
-        span: RequestSpan | None = None,
     ) -> None:
         # As is_document, which would be a call more for each request.
         if forward is None or forward.ticket is None or forward.provisional:
@@ -58,11 +57,8 @@ class Documents:
             return
         room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
         if status < 500:
-            bucket = bisect_left(BOUNDS_S, seconds)
-            room.counts[bucket] += 1
+            room.counts[bisect_left(BOUNDS_S, seconds)] += 1
             room.sum_s += seconds
-            if span is not None:
-                room.traced[bucket] = span, seconds, time.time()
         else:
             room.failed += 1
 
@@ -72,6 +68,15 @@ class Documents:
         A request that got no connection is not meant: one client can use up its own share of them.
         """
         self.answered(forward, arrival, 502, 0.0)
+
+    def trace(self, forward: Forward, arrival: Arrival, status: int, span: RequestSpan) -> None:
+        """Keeps a traced answer as the newest of its bucket."""
+        room = self._by_room.get(forward.room_id)
+        if room is None or status >= 500 or not span.first_byte_at:
+            return
+        if is_document(forward, arrival):
+            seconds = span.first_byte_at - span.decided_at
+            room.traced[bisect_left(BOUNDS_S, seconds)] = span, seconds, time.time()
 
     def of(self, room_id: str) -> RoomDocuments | None:
         return self._by_room.get(room_id)

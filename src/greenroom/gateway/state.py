@@ -127,7 +127,12 @@ class GatewayState:
         try:
             if self.on_request is not None:
                 self.on_request(record)
-            if self.on_span is not None and record.span is not None:
+            span, arrival, verdict = record.span, record.arrival, record.verdict
+            if span is None or arrival is None:
+                return
+            if type(verdict) is Forward:
+                self.counts.documents.trace(verdict, arrival, record.status, span)
+            if self.on_span is not None:
                 self.on_span(record)
         except Exception as error:  # a log that fails must not keep the answer
             self.failed(error)

@@ -210,7 +210,7 @@ class OriginConnection(asyncio.Protocol):
         if (flights := self.pool.flights) is not None:
             flights.answered(forward, arrival, head.status, seconds, self.pool.busy)
         waited_s, answered = seconds + exchange.queued_s, self.counts.documents.answered
-        answered(forward, arrival, head.status, waited_s, exchange.span)
+        answered(forward, arrival, head.status, waited_s)
         if (
             head.plain and head.content_length == len(data) and exchange.head.framing.plain
         ):  # as nearly always

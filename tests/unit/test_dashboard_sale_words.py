@@ -27,7 +27,7 @@ START_MS = 1_795_946_400_000  # Sunday 2026-11-29, 10:00 UTC
         (
             START_MS - 3 * DAY_MS,
             START_MS - DAY_MS,
-            "sale starts Sun 29 Nov 11:00 (in 72 h), 1,200 at once, pre-queue from Sat 28 Nov 11:00",
+            "sale starts Sun 29 Nov 11:00 (in 3 days), 1,200 at once, pre-queue from Sat 28 Nov 11:00",
         ),
     ],
 )

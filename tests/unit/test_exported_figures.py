@@ -218,3 +218,19 @@ def test_a_line_of_spaces_is_read_in_time() -> None:
     line = 'http_request_duration_seconds_bucket{a="1"' + " " * 900_000 + "x"
     with pytest.raises(FiguresRefused, match="line 1 is no sample"):
         of_prometheus_text(line.encode())
+
+
+@pytest.mark.parametrize("written", ["1700000015500", "1700000015", "1700000015.5", ""])
+def test_the_time_of_a_point_or_sample_is_kept(written: str) -> None:
+    lines = [f'http_request_duration_seconds_bucket{{le="{le}"}} 5 {written}' for le in (1, "+Inf")]
+    (text,) = of_prometheus_text("\n".join(lines).encode()).values()
+    seconds = 1_700_000_015_000 if written else 0
+    assert text.at_ms == (1_700_000_015_500 if written.endswith("500") else seconds)
+    request = otlp([1, 2, 3, 4, 5], 200)
+    point = request["scopeMetrics"][0]["metrics"][0]["histogram"]["dataPoints"][0]
+    point["timeUnixNano"] = "1700000015500000000"
+    (pushed,) = of_otlp(json.dumps({"resourceMetrics": [request]}).encode()).values()
+    assert pushed.at_ms == 1_700_000_015_500
+    point["timeUnixNano"] = -1
+    with pytest.raises(FiguresRefused, match="timeUnixNano must be whole numbers, not '-1'"):
+        of_otlp(json.dumps({"resourceMetrics": [request]}).encode())

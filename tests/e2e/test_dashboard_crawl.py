@@ -3,12 +3,9 @@ console, and no page moves under the reader.
 """
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -16,12 +13,12 @@ import pytest
 from dashboard_browser import AXE, chromium, violations_in_both_themes
 from live_rig import LiveRig, plain_origin
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Response
+from warm_start import output_of
 
 from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
 from greenroom.model.zone import ACCOUNT_ID
 
 ROLES = ("viewer", "operator", "admin")
-GREENROOM = Path(sys.executable).with_name("greenroom")
 PASSWORD = "correct horse battery"
 PAGES_MAX = 150
 QUERIES_MAX = 3
@@ -68,18 +65,8 @@ def rig(shared_greenroom: Any) -> Iterator[LiveRig]:
         }
         found.api.ask("POST", f"{room}/events", sale).result  # noqa: B018
         for role in ROLES:
-            command = [
-                GREENROOM,
-                "account",
-                "add",
-                role,
-                "--role",
-                role,
-                "--password-stdin",
-                "--data",
-                shared_greenroom.data,
-            ]
-            subprocess.run(command, input=PASSWORD, text=True, check=True, capture_output=True)
+            account = ("account", "add", role, "--role", role, "--password-stdin")
+            output_of(*account, "--data", str(shared_greenroom.data), stdin=PASSWORD)
         found.list_id = made["id"]  # type: ignore[attr-defined]
         yield found
 

@@ -58,8 +58,8 @@ class Kept:
         self._operation = ""
 
     def ids(self, path: str) -> dict[str, str]:
-        """By the names that paths give them. Previews and agents are made again each time, for
-        paths that are about them.
+        """By the names that paths give them. What is below a room or a zone is there for paths that are
+        about it; previews and agents are made again each time.
         """
         known = self._api.store.read()
         return {
@@ -82,28 +82,35 @@ class Kept:
             rooms,
             {"name": "kept", "host": "kept.shop.example.com", **LIMITS},
         )
+        return {
+            "zone_id": zone_id,
+            "waiting_room_id": room_id,
+            "event_id": self._event(known, room_id, rooms) if "/events" in path else "",
+            "rule_id": self._rule(known, room_id, rooms) if "/rules" in path else "",
+            "healthcheck_id": self._only(
+                known.health_checks.of(zone_id),
+                f"/zones/{zone_id}/healthchecks",
+                {"name": "kept", "address": "origin.shop.example.com"},
+            )
+            if "healthchecks" in path
+            else "",
+            "preview_id": self._preview(zone_id) if "preview" in path else "",
+            "operation": self._hold(f"{rooms}/{room_id}") if "{operation}" in path else "",
+        }
+
+    def _event(self, known: Configuration, room_id: str, rooms: str) -> str:
         event = {
             "name": "kept",
             "event_start_time": "2040-01-01T00:00:00Z",
             "event_end_time": "2040-01-02T00:00:00Z",
         }
-        rules = known.rules[room_id].record.rules if room_id in known.rules else ()
+        return self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event)
+
+    def _rule(self, known: Configuration, room_id: str, rooms: str) -> str:
+        if room_id in known.rules and (rules := known.rules[room_id].record.rules):
+            return rules[0].id
         rule = {"action": "bypass_waiting_room", "expression": "ssl"}
-        return {
-            "zone_id": zone_id,
-            "waiting_room_id": room_id,
-            "event_id": self._only(known.events.of(room_id), f"{rooms}/{room_id}/events", event),
-            "rule_id": rules[0].id
-            if rules
-            else self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"],
-            "healthcheck_id": self._only(
-                known.health_checks.of(zone_id),
-                f"/zones/{zone_id}/healthchecks",
-                {"name": "kept", "address": "origin.shop.example.com"},
-            ),
-            "preview_id": self._preview(zone_id) if "preview" in path else "",
-            "operation": self._hold(f"{rooms}/{room_id}") if "{operation}" in path else "",
-        }
+        return str(self._api.make(f"{rooms}/{room_id}/rules", rule)[0]["id"])
 
     def _lists(self, known: Configuration) -> dict[str, str]:
         lists = f"/accounts/{ACCOUNT_ID}/rules/lists"

@@ -1,7 +1,6 @@
 """The dashboard's test of a policy says what the receivers said."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +9,7 @@ import pytest
 from api_rig import ACCOUNT, Api, create_token
 from installation import PASSWORD, sign_in
 from receivers import MailReceiver
-from tests.conftest import GREENROOM
+from warm_start import output_of
 
 CONFIG = """
 origin = "http://127.0.0.1:9"
@@ -33,13 +32,8 @@ class Operator:
 
     def __init__(self, greenroom: Any, mail: MailReceiver) -> None:
         running = greenroom.config(CONFIG.format(mail=mail.port))
-        data = ["--data", str(greenroom.data)]
-        subprocess.run(
-            [GREENROOM, "account", "add", "ada", "--role", "admin", "--password-stdin", *data],
-            input=PASSWORD + "\n",
-            text=True,
-            check=True,
-        )
+        account = ("account", "add", "ada", "--role", "admin", "--password-stdin")
+        output_of(*account, "--data", str(greenroom.data), stdin=PASSWORD + "\n")
         self.api = Api(running.control, create_token(greenroom.data, "all", "--scope", "edit"))
         self.browser = running.control_visitor()
         self.browser.cookies = sign_in(running, name="ada", password=PASSWORD.replace(" ", "+"))

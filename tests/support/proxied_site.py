@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +14,9 @@ from pathlib import Path
 from ports import free_port
 from real_proxies import COMMANDS, FILES, MORE_FILES, ports
 from redis_world import RedisServer
+from warm_start import WarmProcess
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-GREENROOM = Path(sys.executable).with_name("greenroom")
 READY_S = 90.0
 PARTS = ("greenroom", "redis", "proxy")
 
@@ -71,7 +70,7 @@ class ProxiedSite:
             more = WITH_TWO[name](written, *self.decide) if file == FILES[name] else written
             assert file != FILES[name] or str(self.decide[1]) in more
             (folder / file).write_text(more)
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes] | WarmProcess] = {}
 
     def __enter__(self) -> "ProxiedSite":
         """Returns when a visitor gets an answer."""
@@ -87,7 +86,7 @@ class ProxiedSite:
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes.values():
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
         for process in self._processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
@@ -130,19 +129,17 @@ class ProxiedSite:
                 str(self.folder / part),
             )
             command = [
-                str(GREENROOM),
                 "decide",
                 "--config",
                 str(self.folder / "greenroom.toml"),
                 *places,
             ]
+        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
         with (self.folder / f"{part}.log").open("ab") as log:
-            self._processes[part] = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"},
+            self._processes[part] = (
+                WarmProcess(command, env, log)
+                if part.startswith("greenroom")
+                else subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=env)
             )
 
     def _until(self, done: Callable[[], object]) -> None:

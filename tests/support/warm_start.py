@@ -34,6 +34,7 @@ class WarmProcess:
         env: dict[str, str],
         log: BinaryIO | None = None,
         errors: BinaryIO | None = None,
+        stdin: BinaryIO | None = None,
     ) -> None:
         """What it prints goes to `log`, or to `stdout` here; its errors as well, or to `errors`."""
         self.args = [GREENROOM, *arguments]
@@ -49,7 +50,12 @@ class WarmProcess:
             socket.send_fds(
                 server.orders,
                 [order],
-                [write_out, errors.fileno() if errors else write_out, write_status],
+                [
+                    write_out,
+                    errors.fileno() if errors else write_out,
+                    write_status,
+                    *([stdin.fileno()] if stdin else []),
+                ],
             )
         os.close(write_out)
         os.close(write_status)
@@ -88,10 +94,12 @@ class WarmProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
+def finished(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """The command when it has ended, with what it printed."""
-    with tempfile.TemporaryFile() as errors:
-        process = WarmProcess(list(arguments), dict(os.environ), errors=errors)
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as typed:
+        typed.write(stdin.encode())
+        typed.seek(0)
+        process = WarmProcess(list(arguments), dict(os.environ), errors=errors, stdin=typed)
         with process.stdout as stdout:
             output = stdout.read()
         code = process.wait()
@@ -99,9 +107,9 @@ def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(process.args, code, output, errors.read().decode())
 
 
-def output_of(*arguments: str) -> str:
+def output_of(*arguments: str, stdin: str = "") -> str:
     """What the command prints; raises CalledProcessError."""
-    ended = finished(*arguments)
+    ended = finished(*arguments, stdin=stdin)
     ended.check_returncode()
     return ended.stdout
 
@@ -144,22 +152,22 @@ _server = functools.cache(_Server)
 def _fork_for_each(orders: socket.socket) -> None:
     """Returns in each child, as what it was ordered to be; does not return in the server."""
     while True:
-        order, fds, flags, _ = socket.recv_fds(orders, 1 << 20, 3)
+        order, fds, flags, _ = socket.recv_fds(orders, 1 << 20, 4)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         if not order:
             os._exit(0)
         assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
-        out, err, status = fds
+        out, err, status, *stdin = fds
         args, env, folder = json.loads(order)
         assert os.listdir("/proc/self/task") == [str(os.getpid())]  # a fork copies no threads
         if not os.fork():
             orders.close()
             if child := os.fork():  # this one waits for it
                 os.write(status, struct.pack("i", child))
-                os.close(out)
-                os.close(err)
+                for fd in (out, err, *stdin):
+                    os.close(fd)
                 ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
                 os.write(status, struct.pack("i", ended))
                 os._exit(0)
@@ -168,15 +176,17 @@ def _fork_for_each(orders: socket.socket) -> None:
             os.dup2(err, 2)
             os.close(out)
             os.close(err)
+            for typed in stdin:
+                os.dup2(typed, 0)
+                os.close(typed)
             os.chdir(folder)
             os.environ.clear()
             os.environ.update(env)
             time.tzset()
             sys.argv = args
             return
-        os.close(out)
-        os.close(err)
-        os.close(status)
+        for fd in fds:
+            os.close(fd)
 
 
 def _end(code: str | int | None) -> None:

@@ -5,6 +5,7 @@ newcomers can guess.
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def _is_type_variable(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
 
 
+@cache
 def owners() -> dict[str, list[str]]:
     found = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,10 +25,13 @@ def found(look: Callable[[str], list]) -> dict[Path, list]:
     return {path: some for path in SOURCE.rglob("*.py") if (some := look(path.read_text()))}
 
 
+tree = cache(ast.parse)
+
+
 def long_functions(source: str) -> list[str]:
     nodes = [
         node
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree(source))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in nodes]
@@ -38,7 +42,7 @@ def unfinished(source: str) -> list[int]:
     """Lines that name NotImplementedError (ruff finds the marks in comments)."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree(source))
         if isinstance(node, ast.Name) and node.id == "NotImplementedError"
     ]
 

@@ -126,7 +126,7 @@ def counts_a_push_again_that_comes_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(followed_origin, "reports_of_push", trusting)
 
 
-FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 600}
+FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 450}
 
 
 @broken_in(**FAILED)

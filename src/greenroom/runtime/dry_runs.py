@@ -106,7 +106,7 @@ class DryRunProcesses:
 
 
 def _simulated(request: Mapping[str, Any], lasts_s: float) -> Iterator[dict[str, Any]]:
-    command = [sys.executable, "-m", "greenroom.simulator.dry_run_process"]
+    command = [sys.executable, "-m", "greenroom.runtime.dry_run_process"]
     with subprocess.Popen(  # noqa: S603 - our own program
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

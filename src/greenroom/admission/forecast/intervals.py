@@ -24,8 +24,8 @@ from greenroom.admission.messages.wait_table import (
     place_of,
 )
 
-FIRST: Widths = (-0.025, 0.0, 0.025, 0.4)
-"""Half of the time within 2.5 %, for the shortest waits."""
+FIRST: Widths = (-0.035, 0.0, 0.035, 0.4)
+"""Half of the time within 3.5 %, for the shortest waits."""
 LEAST = 0.002
 """Of a quartile from the median, which is not moved: errors on the whole are scaled at once where
 they arise (`track`), and a second correction a whole wait later makes it swing.

@@ -74,6 +74,28 @@ async def followed(world: World) -> None:
     await asyncio.sleep(6)  # it follows again
     assert await moving.asks(here)
     assert not await other.asks(there)
+    await continued_on_another_device(world, moving, other)
+
+
+async def continued_on_another_device(world: World, first: Visitor, other: Visitor) -> None:
+    """Pressed in both data centers at once: a session, then a place in line."""
+    here, there = world.edges
+    for visitor, inside in ((first, True), (other, False)):
+        query = await visitor.link(here)
+        for _ in range(5):  # both may be told to try again
+            phones = [Visitor(world, number) for number in (3, 4)]
+            moved = await asyncio.gather(
+                phones[0].presses(here, query), phones[1].presses(there, query)
+            )
+            if any(moved):
+                break
+        assert sum(moved) == 1
+        has, edge = phones[moved.index(True)], world.edges[moved.index(True)]
+        assert await has.asks(edge) is inside  # where the answer to the press leads
+        assert await has.asks(there) is inside
+        assert await visitor.is_told(here)
+        assert await visitor.is_told(there)
+        assert not await phones[0].presses(there, query)
 
 
 async def cut_off(world: World) -> None:

@@ -19,7 +19,7 @@ from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.failures import WINDOW_MS, parts_of
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.ledger.moving import move
+from greenroom.admission.ledger.moving_places import move_among
 from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.census import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
@@ -65,7 +65,9 @@ class Twin:
         seed: int,
         centers: tuple[str, ...] = (HERE,),
         fence_ms: int = 0,
+        here: str = HERE,
     ) -> None:
+        self.here = here
         # One packet for each step: a client's own call costs more than the function it calls.
         self._wire = server.connection_pool.get_connection()
         weakref.finalize(self, server.connection_pool.release, self._wire)
@@ -77,16 +79,18 @@ class Twin:
         """Looks at which new visitors had to show their ticket, because few did."""
         self.arrived_there = self._reports_there = self._applied_there = 0
         self.fixed = room.disable_session_renewal
-        self.ledgers = Ledger(room, HERE, START_MS, START_MS)
+        self.ledgers = Ledger(room, here, START_MS, START_MS)
         self.coordinators = two_coordinators(centers, room, START_MS)
         for coordinator in self.coordinators:
             coordinator.fence_ms = fence_ms
         self.reader = Reader(room)
         self.could_borrow = False  # the newest question, if there were permits to spare elsewhere
-        self.place = f"greenroom:{{{seed}}}"
+        self.place = f"greenroom:{{{seed}{here}}}"
         self.settings = settings_of(room)
         self._together(
-            ["FLUSHALL"], ["SET", f"{self.place}:clock", START_MS], self._function("inspect")
+            *([["FLUSHALL"]] if here == HERE else []),
+            ["SET", f"{self.place}:clock", START_MS],
+            self._function("inspect"),
         )
 
     def advance(self, ms: int) -> None:
@@ -160,7 +164,7 @@ class Twin:
         served_ms = renewed_ms if served_ms is None else served_ms
         random_bits = self.random_bits.getrandbits(64)
         pure = visit(self.ledgers, one, key, home, renewed_ms, served_ms, self.now_ms, random_bits)
-        more = VISIT_MORE.pack(renewed_ms, served_ms, home == HERE, len(home)) + home.encode()
+        more = VISIT_MORE.pack(renewed_ms, served_ms, home == self.here, len(home)) + home.encode()
         return self._same(
             "visit", pure, self._asked(QUESTION.pack(VISIT, one, key, random_bits) + more)
         )
@@ -180,9 +184,13 @@ class Twin:
         self.law(pure is stored.standing, f"left: {pure!r} and {stored}")
 
     def move(self, old: bytes, new: bytes, absent: bool) -> Standing:
-        pure = move(self.ledgers, old, new, absent, self.now_ms)
-        stored = self._asked(QUESTION.pack(MOVE, old, absent, 0) + new)
-        self.law(pure is stored.standing, f"moved: {pure!r} and {stored}")
+        return self.move_among(old, new, absent, self.random_bits.getrandbits(32)).standing
+
+    def move_among(self, old: bytes, new: bytes, absent: bool, nonce: int) -> Outcome:
+        pure = move_among(self.ledgers, old, new, absent, nonce, self.now_ms)
+        stored = self._asked(QUESTION.pack(MOVE, old, absent, nonce) + new)
+        told = [(one.standing, one.searching, one.storage_failed) for one in (pure, stored)]
+        self.law(told[0] == told[1], f"moved: {pure!r} and {stored}")
         return pure
 
     def extend(self, one: bytes, times: int) -> Outcome:
@@ -235,7 +243,7 @@ class Twin:
     def report(self, want: int = 0) -> tuple[SyncUp, SyncUp]:
         self.ledgers.sweep(self.now_ms)
         pure = self.ledgers.report(self.now_ms, want)
-        stored = report_of(self._call("report", HERE, want))  # type: ignore[arg-type]
+        stored = report_of(self._call("report", self.here, want))  # type: ignore[arg-type]
         ups = tuple(in_order(up) for up in (pure, stored))
         self.law(ups[0] == ups[1], f"reports differ:\n{ups[0]}\n{ups[1]}")
         self._tally()
@@ -243,7 +251,10 @@ class Twin:
 
     def farewell(self) -> tuple[SyncUp, SyncUp] | None:
         self.ledgers.sweep(self.now_ms)
-        pure, reply = self.ledgers.farewell(self.now_ms), self._call("report", HERE, 0, "farewell")
+        pure, reply = (
+            self.ledgers.farewell(self.now_ms),
+            self._call("report", self.here, 0, "farewell"),
+        )
         self.law((pure is None) == (reply is None), f"farewell: {pure} and {reply}")
         if pure is None or reply is None:
             return None
@@ -456,8 +467,15 @@ def in_order(up: SyncUp) -> SyncUp:
     moves = up.moves
     if moves:
         moves = msgspec.structs.replace(
-            moves, claims=tuple(sorted(moves.claims)), unknown=tuple(sorted(moves.unknown))
+            moves,
+            claims=tuple(sorted(moves.claims)),
+            unknown=tuple(sorted(moves.unknown)),
+            left=tuple(sorted(moves.left)),
         )
+        if moves.places:
+            asks = tuple(sorted(moves.places.asks))
+            places = msgspec.structs.replace(moves.places, asks=asks)
+            moves = msgspec.structs.replace(moves, places=places)
         if moves.turns:
             rows, seeks = tuple(sorted(moves.turns.rows)), tuple(sorted(moves.turns.seeks))
             turns = msgspec.structs.replace(moves.turns, rows=rows, seeks=seeks)

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import json
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -34,6 +35,42 @@ class Visitor:
         self.cookie = (answer.headers.get("Set-Cookie") or self.cookie).partition(";")[0]
         connection.close()
         return answer.headers.get("X-From-Origin") is not None
+
+    async def link(self, edge: Edge) -> str:
+        """A link with which the place or session continues on another device: its query."""
+        _, body = await asyncio.to_thread(
+            self._visit, edge, "GET", "/?greenroom=move", {"Accept": "application/json"}
+        )
+        found = json.loads(body)["greenroom"]["move"]["url"]
+        return str(found).partition("?")[2]
+
+    async def presses(self, edge: Edge, query: str) -> bool:
+        """Whether it has the place or session now."""
+        headers = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
+        status, _ = await asyncio.to_thread(self._visit, edge, "POST", f"/?{query}", headers)
+        return status == 303
+
+    async def is_told(self, edge: Edge, within_s: float = 20.0) -> bool:
+        """Whether another device has what this one had; until all know, it is held."""
+        headers, end = {"Accept": "application/json"}, time.monotonic() + within_s
+        while time.monotonic() < end:
+            _, body = await asyncio.to_thread(self._visit, edge, "GET", "/", headers)
+            if b'"moved":true' in body.replace(b" ", b""):
+                return True
+            await asyncio.sleep(0.5)
+        return False
+
+    def _visit(
+        self, edge: Edge, method: str, target: str, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=60)
+        sent = headers | {"X-Visitor": str(self.number), "Cookie": self.cookie}
+        connection.request(method, target, headers=sent)
+        answer = connection.getresponse()
+        body = answer.read()
+        self.cookie = (answer.headers.get("Set-Cookie") or self.cookie).partition(";")[0]
+        connection.close()
+        return answer.status, body
 
     async def enters(self, edge: Edge, within_s: float = 40.0) -> float:
         """When it was let in."""

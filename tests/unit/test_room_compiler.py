@@ -307,13 +307,9 @@ def test_new_offers_compile_their_room_alone_and_are_on_its_page() -> None:
     assert (before.rooms["r1"].now.offers, after.rooms["r1"].now.offers) == (None, told)
 
 
-def test_places_move_where_one_ledger_knows_them_and_nobody_is_drawn() -> None:
-    shared: Any = SimpleNamespace(data_centers=("fra",))
-    several: Any = SimpleNamespace(data_centers=("fra", "nyc"))
+def test_places_move_where_nobody_is_drawn() -> None:
     drawn = event("e1", prequeue_start_ms=1, shuffle_at_event_start=True)
-    assert places_move(config(), room("r1"), [event("e1")])
-    assert places_move(config(shared=shared), room("r1"), [])
-    assert not places_move(config(shared=several), room("r1"), [])
-    assert not places_move(config(), room("r1", move_places=False), [])
-    assert not places_move(config(), room("r1"), [drawn])
+    assert places_move(room("r1"), [event("e1")])
+    assert not places_move(room("r1", move_places=False), [])
+    assert not places_move(room("r1"), [drawn])
     assert Shop().table(config(room("r1"))).rooms["r1"].now.moves

@@ -1,7 +1,7 @@
 """Continuing on another device: the link, the page behind it, and the press that moves.
 
 The link carries a sealed code that names the ticket. Pressing renames the place or session in the
-ledger to the id that follows from the old one, in one operation: a second press finds nothing.
+ledger to the id that follows from the old one, once in all data centers: a second press finds nothing.
 Whoever brings an id whose successor has the place is told so, and may take it back.
 """
 
@@ -94,8 +94,12 @@ class MovingPlace(OwnPage):
         self._follow(asked, self._takes_back if pressed else self._links)
         return None
 
-    def gone(self, asked: Inquiry, otherwise: Callable[[], Verdict | None]) -> Verdict | None:
+    def gone(
+        self, asked: Inquiry, outcome: Outcome, otherwise: Callable[[], Verdict | None]
+    ) -> Verdict | None:
         """The ticket has no place or session: says so if another device has it."""
+        if outcome.moved:
+            return self._moved(asked)
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None:
 
@@ -218,10 +222,11 @@ class MovingPlace(OwnPage):
             if outcome.standing is Standing.GONE:  # it moved on at this very moment
                 return self._moved(asked)
             self._report(asked, holder, successor(holder))
-            ticket = asked.found[0][0]
             return self._arrived(asked, successor(holder), ticket.key, ticket.home)
 
-        asked.room.ledger.move(holder, successor(holder), False, self._later(asked, moved))
+        ticket = asked.found[0][0]
+        absent = not ticket.accepted_ms and asked.now_ms - ticket.checked_ms <= PLACE_KEPT_MS
+        asked.room.ledger.move(holder, successor(holder), absent, self._later(asked, moved))
         return None
 
     def _follow(
@@ -235,18 +240,20 @@ class MovingPlace(OwnPage):
         """
         ticket, room = asked.found[0][0], asked.room
 
-        def look(ticket_id: bytes, moves: int) -> None:
+        def look(ticket_id: bytes, moves: int, told: bool) -> None:
+            """`told`: the id before said that it has moved, perhaps to another data center."""
+
             def seen(outcome: Outcome) -> Verdict | None:
                 if outcome.storage_failed:
                     return for_scripts(OUTAGE, room.page, asked.arrival)
                 if outcome.standing is Standing.GONE and moves < MOVES_MAX:
-                    look(successor(ticket_id), moves + 1)
+                    look(successor(ticket_id), moves + 1, outcome.moved)
                     return None
-                return then(asked, ticket_id if _has(outcome) else None, moves)
+                return then(asked, ticket_id if told or _has(outcome) else None, moves)
 
             room.ledger.peek(ticket_id, ticket.key, self._later(asked, seen))
 
-        look(successor(ticket.id) if moved else ticket.id, moved)
+        look(successor(ticket.id) if moved else ticket.id, moved, False)
 
     def _report(self, asked: Inquiry, old: bytes, new: bytes) -> None:
         if asked.room.calls and self.moved is not None:

@@ -510,7 +510,7 @@ class DecisionService:
                 self._reenter(asked, ticket)
                 return None
             if asked.room.moves:
-                return self._moving.gone(asked, lambda: self._again(asked))
+                return self._moving.gone(asked, outcome, lambda: self._again(asked))
             return self._again(asked)
         decided = REENTERED if outcome.kept_ms else ADMITTED
         return self._admit(asked, ticket, outcome, decided, self.data_centers, visiting)

@@ -149,7 +149,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     since `renewed_ms`, else 0. Place and counts are those of all data centers; `about`: some of
     them have not reported everybody before this visitor. None: there is only one. `kept_ms`, of a turn
     that the origin's failure has kept (`admission.ledger.failures`): ACTIVE, for how long after the
-    session's end; above 0 when GONE: it may be taken; when ADMITTED: it was.
+    session's end; above 0 when GONE: it may be taken; when ADMITTED: it was. `moved`, of GONE: another
+    device has the place or session.
     """
 
     standing: Standing
@@ -166,6 +167,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     searching: bool = False
     about: bool | None = None
     kept_ms: int = 0
+    moved: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

@@ -227,8 +227,8 @@ class RoomCompiler:
             for name in _NAMED.findall(rule.expression)
             if name in lists
         }
-        moves = places_move(config, room, events)
-        calls = room.call_after_minutes > 0 and moves
+        moves = places_move(room, events)
+        calls = room.call_after_minutes > 0 and moves and not over_several(config)
         extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (
@@ -348,13 +348,9 @@ class LazyRules:
             self._question = _nobody
 
 
-def places_move(config: Config, room: Room, events: Sequence[Event]) -> bool:
-    # A draw knows its visitors by their ids, and other data centers do not hear of a move in time.
-    return (
-        room.move_places
-        and not over_several(config)
-        and not any(draws_by(vars_of(event)) for event in events)
-    )
+def places_move(room: Room, events: Sequence[Event]) -> bool:
+    # A draw knows its visitors by their ids.
+    return room.move_places and not any(draws_by(vars_of(event)) for event in events)
 
 
 def over_several(config: Config) -> bool:

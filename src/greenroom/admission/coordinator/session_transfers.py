@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.place_relay import PlaceRelay
 from greenroom.admission.coordinator.turn_relay import TurnRelay
 from greenroom.admission.messages.moves import NOWHERE, MovesDown, MovesUp
 
@@ -36,6 +37,7 @@ class SessionTransfers:
     ) -> None:
         self._known, self._doubts, self._names = known, doubts, names
         self._turns = TurnRelay()
+        self._places = PlaceRelay()
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
         """id -> where its unit was last booked or said to be, and until when that must be remembered; soonest
@@ -45,6 +47,7 @@ class SessionTransfers:
     def begin_epoch(self, name: str) -> None:
         """The ledger lost its state: what was on its way to it is among its orphans."""
         self._turns.forget(name)
+        self._places.forget(name)
         pending = self._by_data_center.get(name)
         if pending:
             pending.arrivals.clear()
@@ -99,6 +102,7 @@ class SessionTransfers:
         """Claims and denials, of the newest report only."""
         self._forget(now_ms)
         self._turns.hear(center.name, up.turns, now_ms)
+        self._places.hear(center.name, up.places)
         pending = self._pending(center.name)
         pending.taken = tuple(
             [
@@ -136,7 +140,10 @@ class SessionTransfers:
         turns = None
         if self._turns.heard:  # looking for the others costs more than the rest of a sync
             turns = self._turns.answer(center.name, self._others(center.name), now_ms)
-        if not (pending or center.moved_in or center.moved_out or turns):
+        places = None
+        if self._places.heard:
+            places = self._places.answer(center.name, self._others(center.name))
+        if not (pending or center.moved_in or center.moved_out or turns or places):
             return None
         pending = pending or PendingTransfers()
         arrivals = tuple([(one, now_ms - renewed_ms) for one, renewed_ms, _ in pending.arrivals])
@@ -149,6 +156,7 @@ class SessionTransfers:
             pending.taken,
             tuple([source for _, _, source in pending.arrivals]),
             turns,
+            places,
         )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int, str], ...]:

@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from greenroom.admission.lease import Lease
+from greenroom.admission.ledger import moving_places
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.ledger.transfers import hear
 from greenroom.admission.messages.census import Ages
@@ -36,12 +37,18 @@ def report(ledger: LedgerState, now_ms: int, want: int) -> SyncUp:
     lease.give_back(now_ms)
     reporting.begin(now_ms, want, line.changed)
     whole, census = reporting.whole, ledger.census
+    moves = ledger.moves.report(
+        ledger.life_ms,
+        ledger.moving_turns.report(now_ms),
+        moving_places.report(ledger, now_ms),
+        now_ms,
+    )
     return SyncUp(
         ledger.data_center, ledger.epoch, reporting.number, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
         lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, whole), lease.applied, lease.permits, len(line),
         reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
         ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
-        whole, lease.disconnected_rate, ledger.moves.report(ledger.life_ms, ledger.moving_turns.report(now_ms), now_ms), lease.fence_ms, False,
+        whole, lease.disconnected_rate, moves, lease.fence_ms, False,
         *((remembers_ms(ledger.empty_ms, now_ms), unknown_ms(lease, now_ms)) if whole else ()),
     )  # fmt: skip
 
@@ -68,6 +75,10 @@ def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
         ledger.sessions.ended.acknowledge()
     if down.moves:
         hear(ledger, down.moves, now_ms, newest)
+        for ticket_id, _ in down.moves.arrivals:
+            moving_places.arrived(ledger, ticket_id, now_ms)
+        if down.moves.places:
+            moving_places.hear(ledger, down.moves.places, now_ms)
     ledger.lease.apply(down, now_ms)
     if down.wait_table:
         ledger.waits.outlook.take(down.wait_table, down.time_ms, now_ms)

@@ -193,7 +193,7 @@ class Ledger(HeldVisitors):
         sessions = self.sessions
         session = sessions.inside.get(ticket_id)
         if session is None or now_ms >= (renewed_ms := session >> BEGAN_BITS) + self.life_ms:
-            return self._over(ticket_id, now_ms) if self.failures.rows else GONE
+            return self._over(ticket_id, now_ms)
         sessions.seen[ticket_id] = now_ms
         if sessions.unshown:
             self.see(ticket_id, now_ms)
@@ -445,13 +445,12 @@ class Ledger(HeldVisitors):
             self.lease, len(self.line.slots), now_ms
         )
 
-    def see(self, ticket_id: bytes, now_ms: int) -> None:
-        begun_ms = self.sessions.unshown.pop(ticket_id, None)
-        if begun_ms is not None:
-            self.newcomers.see(begun_ms, now_ms)
-
     def _over(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """GONE; with `kept_ms` where `failing.reenter` has something to give."""
+        """GONE; with `kept_ms` where `failing.reenter` has something to give. Or that it moves, or
+        has moved.
+        """
+        if told := self.moving_places.told(ticket_id, len(self.line), now_ms):
+            return told
         failures, renewed_ms = self.failures, self.sessions.renewed(ticket_id)
         if renewed_ms is None:
             waits = ticket_id in self.line.slots and failures.is_taken(ticket_id, now_ms)
@@ -465,7 +464,9 @@ class Ledger(HeldVisitors):
         if renewed_ms is not None:
             ends_ms = renewed_ms + self.life_ms
             return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
-        return GONE if self.sessions.spent.get(ticket_id, 0) > now_ms else None
+        if self.sessions.spent.get(ticket_id, 0) <= now_ms:
+            return None
+        return self.moving_places.told(ticket_id, len(self.line), now_ms) or GONE
 
     def _provisional_renewal(self, now_ms: int) -> int:
         """When a provisional session that begins now is taken to have been renewed: it ends

@@ -5,13 +5,13 @@ wherever either is brought again.
 """
 
 from greenroom.admission.ledger.failures import USED, parts_of
-from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.records import BEGAN, END, EXTENDED, FAILED, PLACE, SESSION, pack
 from greenroom.model.visit import Standing
 
 
-def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
+def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
     """What moved: ACTIVE a session, WAITING a place, GONE nothing: the id is spent or unknown.
 
     `absent`: a waiting ticket of the old id is still good, so a place that is unknown here moves
@@ -30,7 +30,7 @@ def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> S
             ledger.log.append(pack(BEGAN, new, began_ms))
         if new in sessions.extended:
             ledger.log.append(pack(EXTENDED, new, sessions.extended[new]))
-        _row_moves(ledger, old, new, now_ms)
+        row_moves(ledger, old, new, now_ms)
         return Standing.ACTIVE
     if sessions.spent.get(old, 0) > now_ms:
         return Standing.GONE
@@ -41,11 +41,11 @@ def move(ledger: Ledger, old: bytes, new: bytes, absent: bool, now_ms: int) -> S
         line.rename(old, new)
         ledger.log.append(pack(PLACE, new, line.keys[line.slots[new]]))
     ledger.absent.rename(old, new)
-    _row_moves(ledger, old, new, now_ms)
+    row_moves(ledger, old, new, now_ms)
     return Standing.WAITING
 
 
-def _row_moves(ledger: Ledger, old: bytes, new: bytes, now_ms: int) -> None:
+def row_moves(ledger: LedgerState, old: bytes, new: bytes, now_ms: int) -> None:
     row = ledger.failures.known(old, now_ms)
     if row:
         del ledger.failures.rows[old]
@@ -55,7 +55,7 @@ def _row_moves(ledger: Ledger, old: bytes, new: bytes, now_ms: int) -> None:
             ledger.moving_turns.leave(new, EVERYWHERE, now_ms)
 
 
-def move_back(ledger: Ledger, old: bytes, new: bytes) -> None:
+def move_back(ledger: LedgerState, old: bytes, new: bytes) -> None:
     """Undoes the last move, which could not be written."""
     ledger.sessions.revive(old)
     ledger.absent.rename(new, old)

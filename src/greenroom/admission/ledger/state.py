@@ -4,6 +4,7 @@ changes them (`restoring`, `exchange`, `transfers`) works on this class.
 
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.absent import AbsentVisitors
+from greenroom.admission.ledger.barred_places import MovingPlaces
 from greenroom.admission.ledger.failures import Failures
 from greenroom.admission.ledger.lookahead import Lookahead
 from greenroom.admission.ledger.moving_turns import MovingTurns
@@ -42,6 +43,7 @@ class LedgerState:
         self.sessions = Sessions(room.session_ms)
         self.failures = Failures()
         self.moving_turns = MovingTurns(self.failures, self.sessions.revive)
+        self.moving_places = MovingPlaces()
         self.provisional = Provisional()
         self.newcomers = Newcomers()
         self.census = Census()
@@ -59,6 +61,11 @@ class LedgerState:
     @property
     def longest_refresh_ms(self) -> int:
         return self._refresh_max_ms * 11 // 10
+
+    def see(self, ticket_id: bytes, now_ms: int) -> None:
+        begun_ms = self.sessions.unshown.pop(ticket_id, None)
+        if begun_ms is not None:
+            self.newcomers.see(begun_ms, now_ms)
 
     def leave_line(self, ticket_id: bytes) -> bool:
         slot = self.line.slots.get(ticket_id, -1)

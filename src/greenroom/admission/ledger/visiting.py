@@ -1,12 +1,11 @@
 """A visitor whose session is, or was, in another data center."""
 
 from greenroom.admission.lease import CUT_OFF_MS
+from greenroom.admission.ledger.barred_places import HELD_MS, held
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.moves import NOWHERE, Claim
 from greenroom.model.visit import Outcome, Standing
 
-HELD_MS = 1_000
-"""Retry of a visitor who is held while a session is on its way: two syncs take about as long."""
 RENEWAL_SLACK_MS = 1_000
 """Clocks of data centers compare to within a round trip, and a transfer takes about two syncs."""
 GONE = Outcome(Standing.GONE)
@@ -43,6 +42,8 @@ def visit(
         found = ledger.view(ticket_id, now_ms)
         if found.standing is not Standing.GONE:
             return found
+    if told := ledger.moving_places.told(ticket_id, len(ledger.line), now_ms):
+        return told
     if now_ms >= renewed_ms + ledger.sessions.life_ms:
         return _outdated(ledger, ticket_id, home, renewed_ms, served_ms, now_ms)
     if renewed_ms <= ledger.all_ended_ms or _ended_here(ledger, ticket_id, home, renewed_ms):
@@ -123,7 +124,7 @@ def _claimed(
         if hopeful and until_ms - now_ms < CUT_OFF_MS:
             # the session may be over before it is asked for: no page that could not be kept to
             claim.renewed_ms = now_ms
-            return _held_for(ledger, now_ms)
+            return held(len(ledger.line), now_ms)
     ledger.moves.unconfirmed += 1
     return Outcome(
         Standing.ACTIVE, until_ms, renewed_ms, 0, now_ms - renewed_ms if ledger.renews else 0
@@ -133,7 +134,7 @@ def _claimed(
 def _turn(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
     """The session is over; another data center may keep the turn."""
     if ledger.lease.connected(now_ms) and ledger.moving_turns.seek(ticket_id, now_ms):
-        return _held_for(ledger, now_ms)
+        return held(len(ledger.line), now_ms)
     return GONE
 
 
@@ -149,9 +150,4 @@ def _search(ledger: Ledger, ticket_id: bytes, served_ms: int, now_ms: int) -> Ou
     if claim.denied or not ledger.lease.connected(now_ms) or now_ms - claim.since_ms >= CUT_OFF_MS:
         del moves.claims[ticket_id]
         return None
-    return _held_for(ledger, now_ms)
-
-
-def _held_for(ledger: Ledger, now_ms: int) -> Outcome:
-    """Until the session has come."""
-    return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line), searching=True)
+    return held(len(ledger.line), now_ms)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from greenroom.admission.messages.places import PlacesDown, PlacesUp
 from greenroom.admission.messages.turns import TurnsDown, TurnsUp
 
 NOWHERE = ""
@@ -48,6 +49,7 @@ class MovesUp(msgspec.Struct, frozen=True, array_like=True):
         tuple[bytes, str], ...
     ] = ()  # (id, to) of sessions that were given away, and are wanted or claimed here
     turns: TurnsUp | None = None
+    places: PlacesUp | None = None
 
 
 class MovesDown(msgspec.Struct, frozen=True, array_like=True):
@@ -61,6 +63,7 @@ class MovesDown(msgspec.Struct, frozen=True, array_like=True):
     taken: tuple[int, ...] = ()  # numbers of `kept` gifts that are no longer on their way
     sources: tuple[str, ...] = ()  # of each arrival, which gift it is; empty: none
     turns: TurnsDown | None = None
+    places: PlacesDown | None = None
 
 
 @dataclass(slots=True)
@@ -129,7 +132,9 @@ class Moves:
         self._unknown.discard(ticket_id)
         self._unknown_told.discard(ticket_id)
 
-    def report(self, life_ms: int, turns: TurnsUp | None, now_ms: int) -> MovesUp | None:
+    def report(
+        self, life_ms: int, turns: TurnsUp | None, places: PlacesUp | None, now_ms: int
+    ) -> MovesUp | None:
         """None while no visitor has ever moved."""
         self.elsewhere = {one: given for one, given in self.elsewhere.items() if given[0] > now_ms}
         self.claims = {
@@ -143,7 +148,7 @@ class Moves:
             for number, gift in list(self._kept.items())[-KEPT_MAX:]
             if gift[2] + life_ms > now_ms
         }
-        if not (self.claims or self.given or self.arrived or self._unknown or turns):
+        if not (self.claims or self.given or self.arrived or self._unknown or turns or places):
             return None
         claims = [
             (one, claim.home, now_ms - claim.renewed_ms)
@@ -171,6 +176,7 @@ class Moves:
                 ]
             ),
             turns,
+            places,
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:

@@ -23,7 +23,8 @@ ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND, RECLAIM, FAIL,
 )
 
 QUESTION = Struct("<B12sdQ")
-"""Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent`: the new id."""
+"""Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent` and
+whose random bits are the nonce: the new id."""
 VISIT_MORE = Struct("<ddBB")
 """Last renewal, last page on trust, whether home is here, length of the home's name, which follows.
 """
@@ -43,7 +44,13 @@ _SKETCHES = msgpack.Decoder(WaitTable)
 _SUMMARIES = msgpack.Decoder(tuple[int, RoomSummary] | None)
 _STANDINGS = (Standing.GONE, *Standing)
 _WAITING, _GONE = Standing.WAITING, Outcome(Standing.GONE)
-_GONE_KEPT = Outcome(Standing.GONE, kept_ms=1)
+_OVER_FOR: Mapping[int, Outcome] = {
+    0: _GONE,
+    1: Outcome(Standing.GONE, kept_ms=1),
+    2: Outcome(Standing.GONE, moved=True),
+    3: Outcome(Standing.WAITING, storage_failed=True),
+}
+"""The last one: a move that is not possible now."""
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
@@ -120,7 +127,7 @@ class Reader:
                     outcome = with_others(outcome, elsewhere, int(second), not flags & _CUT_OFF)
                 yield outcome, bool(flags & _BORROWS)
             elif standing == _OVER:
-                yield _GONE_KEPT if ahead else _GONE, False
+                yield _OVER_FOR[ahead], False
             else:
                 yield (
                     Outcome(

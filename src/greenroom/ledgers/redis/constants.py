@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from greenroom.admission import estimate, lease, ledger_time, pacing
 from greenroom.admission.ledger import (
     absent,
+    barred_places,
     exchange,
     failures,
     keeping,
@@ -17,9 +18,8 @@ from greenroom.admission.ledger import (
     tempo,
     transfers,
     turns,
-    visiting,
 )
-from greenroom.admission.messages import census, moves
+from greenroom.admission.messages import census, moves, places
 from greenroom.admission.queueing import line, line_table, methods
 from greenroom.model import line_table as public_table
 from greenroom.model import visit
@@ -44,9 +44,21 @@ CONSTANTS: Mapping[str, float] = {
     "GAP_WEIGHT": lookahead.GAP_WEIGHT,
     "GRACE_MS": line.GRACE_MS,
     "HELD_MS": keeping.HELD_MS,
+    "ID_BUSY": places.BUSY,
+    "ID_FREE": places.FREE,
+    "ID_PLACE": places.PLACE,
+    "ID_SESSION": places.SESSION,
+    "ID_SPENT": places.SPENT,
     "HORIZON_SLACK_MS": lease.HORIZON_SLACK_MS,
     "KEPT_MAX": moves.KEPT_MAX,
     "LONGEST_S": estimate.LONGEST_S,
+    "MOVE_ASK": places.ASK,
+    "MOVE_CANCEL": places.CANCEL,
+    "MOVE_COMMIT": places.COMMIT,
+    "MOVE_DONE": places.DONE,
+    "MOVE_PENDING_MS": barred_places.PENDING_MS,
+    "MOVE_SEEN_MS": barred_places.SEEN_MS,
+    "MOVE_TOLD_MS": barred_places.TOLD_MS,
     "OFFSET_MOST_S": failures.OFFSET_MOST_S,
     "OVERTAKING_MS": methods.OVERTAKING_MS,
     "PACE_FACTOR": pacing.PACE_FACTOR,
@@ -67,7 +79,7 @@ CONSTANTS: Mapping[str, float] = {
     "TABLE_GROWTH": line_table.GROWTH,
     "TABLE_LOOK_S": public_table.LOOK_S,
     "TEMPO_SLOT_MS": tempo.SLOT_MS,
-    "TRANSFER_HELD_MS": visiting.HELD_MS,
+    "TRANSFER_HELD_MS": barred_places.HELD_MS,
     "TURN_ASKED_MS": moving_turns.ASKED_MS,
     "TURN_ENTRIES": turns.ENTRIES,
     "TURN_FAILING": failures.FAILING,

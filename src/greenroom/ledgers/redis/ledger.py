@@ -5,6 +5,7 @@ admitted.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from greenroom.admission.ledger.barred_places import PENDING_MS
 from greenroom.admission.ledger.provisional import CALLS as PROVISIONAL_CALLS
 from greenroom.admission.ledger_time import Expectation
 from greenroom.ledgers.port import TableThen, Then, nobody
@@ -42,6 +43,9 @@ WORK = {
 }  # fmt: skip
 """As measured (bench/redis_ledger.py)."""
 
+MOVE_AGAIN_S = 0.3
+MOVE_MOST_MS = 2 * PENDING_MS + 2_000
+
 HELD_REFRESH_MS = 5_000
 """Spreads retries."""
 
@@ -53,6 +57,8 @@ class LedgerServices(Protocol):
         """`then` is called once afterwards. False: there is no coordinator. `want` is called when
         the request is made.
         """
+
+    def later(self, rest_s: float, then: Callable[[], None]) -> None: ...
 
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None: ...
 
@@ -147,7 +153,19 @@ class RedisLedger:
         self._ask(QUESTION.pack(LEAVE, ticket_id, key, 0), then)
 
     def move(self, old: bytes, new: bytes, absent: bool, then: Then) -> None:
-        self._ask(QUESTION.pack(MOVE, old, absent, 0) + new, then)
+        """Among several data centers the answer comes when all of them have given theirs."""
+        question = QUESTION.pack(MOVE, old, absent, self._getrandbits(32)) + new
+        until_ms = self._steady_ms() + MOVE_MOST_MS
+
+        def answered(outcome: Outcome) -> None:
+            if not outcome.searching:
+                then(outcome)
+            elif self._steady_ms() < until_ms:
+                self._services.later(MOVE_AGAIN_S, lambda: self._ask(question, answered))
+            else:
+                then(Outcome(Standing.WAITING, storage_failed=True))
+
+        self._ask(question, answered)
 
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
         self._ask(QUESTION.pack(EXTEND, ticket_id, times, 0), then)

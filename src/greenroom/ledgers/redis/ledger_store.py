@@ -193,6 +193,13 @@ class RedisLedgerStore:
         self._begin(ask())
         return True
 
+    def later(self, rest_s: float, then: Callable[[], None]) -> None:
+        async def rest() -> None:
+            await asyncio.sleep(rest_s)
+            then()
+
+        self._begin(rest())
+
     def before(self, room_id: str, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         ledger = self._ledgers[room_id]
 

@@ -23,6 +23,7 @@ PARTS = (
     "newcomers",
     "ledger",
     "moves",
+    "places",
     "functions",
 )
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import msgpack
 
 from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.places import PlacesDown, PlacesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.messages.turns import TurnsDown, TurnsUp
 
@@ -24,7 +25,7 @@ def report_of(reply: list[Any]) -> SyncUp:
     )
     if reply[1] is None:
         return up
-    given, gifts, arrived, claims, unknown, kept, left, turns = reply[1]
+    given, gifts, arrived, claims, unknown, kept, left, turns, places = reply[1]
     return msgspec.structs.replace(
         up,
         moves=MovesUp(
@@ -36,6 +37,7 @@ def report_of(reply: list[Any]) -> SyncUp:
             tuple(_numbered(kept)),
             tuple([(left[place], left[place + 1].decode()) for place in range(0, len(left), 2)]),
             _turns_of(turns) if turns else None,
+            _places_of(places) if places else None,
         ),
     )
 
@@ -57,6 +59,7 @@ def arguments_of(down: SyncDown) -> list[bytes]:
             "taken": moves.taken,
             "sources": moves.sources,
             "turns": moves.turns and _for_lua(moves.turns),
+            "places": moves.places and _places_for_lua(moves.places),
         }
         arrivals = b"".join([_ARRIVAL.pack(*arrival) for arrival in moves.arrivals])
         wanted = b"".join(
@@ -83,6 +86,26 @@ def _for_lua(turns: TurnsDown) -> dict[str, Any]:
             for name in ("rows", "got", "sought")
         },
     }
+
+
+def _places_for_lua(places: PlacesDown) -> dict[str, Any]:
+    return {
+        "asks": [(old.hex(), new.hex(), *rest) for old, new, *rest in places.asks],
+        "said": [(old.hex(), *rest) for old, *rest in places.said],
+    }
+
+
+def _places_of(reply: list[Any]) -> PlacesUp:
+    asks, said = reply
+    return PlacesUp(
+        tuple([tuple(asks[at : at + 4]) for at in range(0, len(asks), 4)]),
+        tuple(
+            [
+                (said[at], said[at + 1].decode(), *said[at + 2 : at + 5])
+                for at in range(0, len(said), 5)
+            ]
+        ),
+    )
 
 
 def _turns_of(reply: list[Any]) -> TurnsUp:

@@ -1,6 +1,7 @@
 -- Turns that are kept when the origin fails (admission/ledger/failures.py): `failures` is id -> second of the first failure * 2^14 + seconds
 -- from it to the newest one, or to the end of what is kept, * 4 + what became of it.
 local failures = {}
+local places = {} -- of places.lua
 
 do
   function failures.of(id)

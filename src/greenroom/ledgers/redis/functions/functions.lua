@@ -37,7 +37,7 @@ function CALLS.handle(keys, argv)
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low, renewed_ms, served_ms, here == 1, string.sub(operations, at - length, at - 1))
     elseif what == 9 then
       at = at + 12
-      answers[#answers + 1] = OPERATIONS[what](id, string.sub(operations, at - 12, at - 1), key == 1)
+      answers[#answers + 1] = OPERATIONS[what](id, string.sub(operations, at - 12, at - 1), key == 1, low)
     else
       answers[#answers + 1] = OPERATIONS[what](id, key, high, low)
     end

@@ -343,6 +343,8 @@ end
 
 -- GONE; whether `reenter` has something to give is behind it, and said again.
 function failures.over(id, renewed_ms)
+  local told = places.told(id)
+  if told then return told end
   if state.failure_rows == 0 then return gone() end
   local kept
   if renewed_ms then
@@ -411,7 +413,7 @@ end
 OPERATIONS[3] = function(id, key, _, low) -- peek
   local renewed_ms, spent = session_of(id)
   if renewed_ms then return now < renewed_ms + s.life_ms and active(renewed_ms) or gone() end
-  if spent then return gone() end
+  if spent then return places.told(id) or gone() end
   local attempted_ms, refresh_ms = waiter(id)
   if not attempted_ms then return outside(key, rank_of(key), low, 0, 0) end
   key = key_of(id)
@@ -448,7 +450,7 @@ OPERATIONS[5] = function(id) -- leave
   return gone()
 end
 
-OPERATIONS[9] = function(old, new, absent) -- move (admission/ledger/moving.py)
+function places.move(old, new, absent) -- admission/ledger/moving.py
   local renewed_ms, age, unshown = session_of(old)
   if renewed_ms then
     if now >= renewed_ms + s.life_ms or call('ZSCORE', k.provisional, old) then return gone() end

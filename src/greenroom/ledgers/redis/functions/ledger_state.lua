@@ -44,13 +44,15 @@ local FIELDS = {
   'failure_rows',
   'sent_s', 'sent',
   'failed_s', 'turns_move', 'turns_elsewhere',
+  'places',
 }
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
   'extended', 'left', 'turns', 'absent', 'failures',
-  'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left'}
+  'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left',
+  'barred', 'barred_until', 'place_asks', 'place_seen', 'place_seen_until', 'place_said'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 

@@ -39,6 +39,8 @@ end
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   local known_ms = session_of(id)
   if known_ms and now < known_ms + s.life_ms then return view(id) end
+  local told = places.told(id)
+  if told then return told end
   local until_ms = renewed_ms + s.life_ms
   local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
   local over = now >= until_ms
@@ -109,8 +111,8 @@ end
 
 -- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept, left}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
-  local turns = failures.report()
-  if not state.moving and not turns then return nil end
+  local turns, moving_places = failures.report(), places.report()
+  if not state.moving and not turns and not moving_places then return nil end
   for _, id in ipairs(call('ZRANGEBYSCORE', k.elsewhere, '-inf', now)) do call('HDEL', k.left, id) end
   call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
   call('ZREMRANGEBYSCORE', k.sources, '-inf', now)
@@ -131,7 +133,7 @@ local function report_moves()
       end
     end
   end
-  if total == 0 and state.given == 0 and state.arrived == 0 and call('SCARD', k.unknown) == 0 and not turns then return nil end
+  if total == 0 and state.given == 0 and state.arrived == 0 and call('SCARD', k.unknown) == 0 and not turns and not moving_places then return nil end
   for _, raw in ipairs(call('LRANGE', k.gifts, 0, -1)) do
     local gift = cmsgpack.unpack(raw)
     gifts[#gifts + 1], gifts[#gifts + 2], gifts[#gifts + 3] = gift[1], gift[2], now - gift[3]
@@ -144,7 +146,7 @@ local function report_moves()
   for _, gift in ipairs(kept_gifts()) do
     kept[#kept + 1], kept[#kept + 2], kept[#kept + 3], kept[#kept + 4] = gift[1], gift[2], gift[3], now - gift[4]
   end
-  return {state.given, gifts, state.arrived, claims, unknown, kept, left, turns or false}
+  return {state.given, gifts, state.arrived, claims, unknown, kept, left, turns or false, moving_places or false}
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
@@ -178,7 +180,7 @@ local function take_over(id, renewed_ms)
 end
 
 -- Ends a session here, because its visitor is there.
-local function give(id, to)
+function places.give(id, to)
   local renewed_ms, age = session_of(id)
   if renewed_ms and now >= renewed_ms + s.life_ms then
     end_session(id, renewed_ms, age)
@@ -250,6 +252,8 @@ local function apply_moves(down, arrivals, wanted, denied, newest)
   while at <= #wanted do
     local id, length = struct.unpack('<c12B', wanted, at)
     at = at + 13 + length
-    give(id, string.sub(wanted, at - length, at - 1))
+    places.give(id, string.sub(wanted, at - length, at - 1))
   end
+  for from = 1, #arrivals, 20 do places.arrived(string.sub(arrivals, from, from + 11)) end
+  if down.places then places.hear(down.places) end
 end

@@ -86,10 +86,11 @@ end
 local function spend_id(id, last_seen_ms)
   local until_ms = last_seen_ms + spent_ms()
   if until_ms > now then state.spent_rows = state.spent_rows + call('ZADD', k.spent, until_ms, id) end
+  return until_ms
 end
 
 -- The same for a place, before its turn has come.
-local function spend_place(id) spend_id(id, now + (watches_turns() and AWAY_MAX_MS or 0)) end
+local function spend_place(id) return spend_id(id, now + (watches_turns() and AWAY_MAX_MS or 0)) end
 
 local function end_session(id, renewed_ms, age)
   call('ZREM', k.inside, id)

@@ -1,0 +1,236 @@
+"""A ledger's operations on moves to another device among several data centers (`messages.places`)."""
+
+from greenroom.admission.ledger.barred_places import (
+    FAILED,
+    GONE,
+    PENDING_MS,
+    SEEN_MS,
+    Asked,
+    Barred,
+    held,
+)
+from greenroom.admission.ledger.moving import move, row_moves
+from greenroom.admission.ledger.state import LedgerState
+from greenroom.admission.ledger.transfers import SOURCE_SLACK_MS, give
+from greenroom.admission.messages.moves import CLAIMS_MAX
+from greenroom.admission.messages.places import (
+    ASK,
+    BUSY,
+    CANCEL,
+    COMMIT,
+    DONE,
+    FREE,
+    PLACE,
+    SESSION,
+    SPENT,
+    PlacesDown,
+    PlacesUp,
+)
+from greenroom.admission.records import END, pack
+from greenroom.model.visit import Outcome, Standing
+
+
+def move_among(
+    ledger: LedgerState, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int
+) -> Outcome:
+    """As `moving.move`, asked again by the same press while the outcome is `searching`."""
+    places = ledger.moving_places
+    asked = places.asked.get(old)
+    if asked is not None and asked.nonce == nonce:
+        _look(ledger, old, asked, now_ms)
+        return asked.outcome or held(len(ledger.line), now_ms)
+    if asked is not None and not asked.done:
+        return FAILED if asked.phase == CANCEL else GONE
+    if ledger.lease.answered_ms is not None and ledger.lease.data_centers <= 1:
+        return Outcome(move(ledger, old, new, absent, now_ms))
+    if told := places.told(old, 0, now_ms):
+        return FAILED if told.searching else GONE
+    if not ledger.lease.connected(now_ms):
+        return FAILED
+    here = _known(ledger, old, now_ms)
+    if here == SPENT and old not in ledger.moves.elsewhere:
+        return GONE
+    asked = places.asked[old] = Asked(new, now_ms, nonce, absent, here, now_ms)
+    places.spoken = True
+    _hold(ledger, old, new, ledger.data_center, now_ms, here, now_ms)
+    return held(len(ledger.line), now_ms)
+
+
+def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
+    """None while there is nothing to say, and never was."""
+    places = ledger.moving_places
+    if not places.spoken:
+        return None
+    for old, asked in places.asked.items():
+        _look(ledger, old, asked, now_ms)
+    places.asked = {
+        old: asked
+        for old, asked in places.asked.items()
+        if now_ms - asked.since_ms < (2 * PENDING_MS if asked.done else SEEN_MS)
+    }
+    places.barred = {one: bar for one, bar in places.barred.items() if bar.until_ms > now_ms}
+    places.seen = {one: seen for one, seen in places.seen.items() if seen[3] > now_ms}
+    # the newest first: a data center that is cut off answers none, and must not stop later moves
+    open_ones = sorted(
+        ((old, asked) for old, asked in places.asked.items() if not asked.done),
+        key=lambda one: -one[1].serial,
+    )
+    asks = [(old, asked.new, asked.serial, asked.phase) for old, asked in open_ones[:CLAIMS_MAX]]
+    return PlacesUp(tuple(asks), places.said)
+
+
+def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
+    places = ledger.moving_places
+    said = []
+    for old, new, source, serial, phase in down.asks:
+        places.spoken = True
+        known = places.seen.get((old, source), (0, 0, 0, 0))
+        if serial > known[0] or (serial == known[0] and phase > known[1]):
+            answer = _answer(ledger, old, new, source, serial, phase, now_ms)
+            known = places.seen[old, source] = serial, phase, answer, now_ms + SEEN_MS
+        if known[:2] == (serial, phase):
+            said.append((old, source, serial, phase, known[2]))
+    places.said = tuple(said)
+    for old, serial, phase, answer in down.said:
+        asked = places.asked.get(old)
+        if asked is None or (asked.serial, asked.phase) != (serial, phase):
+            continue
+        if phase == ASK:
+            _decide(ledger, old, asked, max(answer, asked.here), now_ms)
+        else:
+            asked.done = True
+
+
+def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
+    """A session came whose visitor has moved on."""
+    barred = ledger.moving_places.barred.get(ticket_id)
+    if barred is not None and barred.moved:
+        _session_moves(ledger, ticket_id, barred.new, barred.source, now_ms)
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+
+def _look(ledger: LedgerState, old: bytes, asked: Asked, now_ms: int) -> None:
+    """Whether a session has come, or the time is up."""
+    if asked.outcome is not None:
+        return
+    late = now_ms - asked.since_ms >= PENDING_MS
+    if asked.phase == ASK:
+        if late:
+            _cancel(ledger, old, asked, FAILED, now_ms)
+    elif ledger.sessions.renewed(asked.new) is not None:
+        asked.outcome = Outcome(Standing.ACTIVE)
+    elif late:
+        asked.outcome = GONE
+
+
+def _known(ledger: LedgerState, old: bytes, now_ms: int) -> int:
+    renewed_ms = ledger.sessions.renewed(old)
+    if renewed_ms is not None:
+        lives = now_ms < renewed_ms + ledger.life_ms and not ledger.provisional.holds(old)
+        return SESSION if lives else SPENT
+    if ledger.sessions.spent.get(old, 0) > now_ms:
+        return SPENT
+    return PLACE if old in ledger.line.slots else FREE
+
+
+def _hold(
+    ledger: LedgerState,
+    old: bytes,
+    new: bytes,
+    source: str,
+    serial: int,
+    known: int,
+    now_ms: int,
+) -> None:
+    """Nobody enters with this id before it is known whether it moves; who is inside, stays."""
+    if known == PLACE:  # it is taken again by its key
+        ledger.drop_place(old)
+    if known in (FREE, PLACE):
+        _bar(ledger, old, new, source, serial, now_ms, False)
+        return
+    until_ms = now_ms + ledger.life_ms
+    barred = Barred(source, serial, new, now_ms, until_ms, False, spent=False)
+    ledger.moving_places.barred[old] = barred
+
+
+def _bar(
+    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, now_ms: int, moved: bool
+) -> None:
+    until_ms = ledger.sessions.spend_place(old, now_ms)
+    ledger.log.append(pack(END, old, until_ms))
+    until_ms = max(until_ms, now_ms + ledger.life_ms + SOURCE_SLACK_MS)
+    ledger.moving_places.barred[old] = Barred(source, serial, new, now_ms, until_ms, moved)
+
+
+def _lift(ledger: LedgerState, old: bytes, source: str, serial: int, now_ms: int) -> None:
+    barred = ledger.moving_places.barred.get(old)
+    if barred is not None and (barred.source, barred.serial, barred.moved) == (
+        source,
+        serial,
+        False,
+    ):
+        del ledger.moving_places.barred[old]
+        if barred.spent:
+            row_moves(ledger, barred.new, old, now_ms)
+            ledger.sessions.revive(old)
+            ledger.log.append(pack(END, old, 0))
+
+
+def _answer(
+    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, phase: int, now_ms: int
+) -> int:
+    places = ledger.moving_places
+    if phase == CANCEL:
+        _lift(ledger, old, source, serial, now_ms)
+        return DONE
+    own = places.asked.get(old)
+    if own is not None and own.phase == ASK and phase == ASK:
+        if serial >= own.serial:
+            return BUSY
+        _cancel(ledger, old, own, FAILED, now_ms)  # of two presses the earlier one
+    told = places.told(old, 0, now_ms)
+    known = _known(ledger, old, now_ms)
+    if phase == ASK:
+        if told is not None:
+            return BUSY if told.searching else SPENT
+        if known in (FREE, PLACE):
+            row_moves(ledger, old, new, now_ms)
+        _hold(ledger, old, new, source, serial, known, now_ms)
+        return known
+    _commit(ledger, old, new, source, serial, now_ms)
+    return DONE
+
+
+def _commit(
+    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, now_ms: int
+) -> None:
+    if _known(ledger, old, now_ms) == SESSION:
+        _session_moves(ledger, old, new, source, now_ms)
+    _bar(ledger, old, new, source, serial, now_ms, True)
+
+
+def _session_moves(ledger: LedgerState, old: bytes, new: bytes, source: str, now_ms: int) -> None:
+    moved = move(ledger, old, new, False, now_ms)
+    if moved is Standing.ACTIVE and source != ledger.data_center:
+        give(ledger, new, source, now_ms)
+
+
+def _decide(ledger: LedgerState, old: bytes, asked: Asked, known: int, now_ms: int) -> None:
+    if known == BUSY:
+        _cancel(ledger, old, asked, FAILED, now_ms)
+        return
+    if known == SPENT or (known == FREE and not asked.absent):
+        _cancel(ledger, old, asked, GONE, now_ms)
+        return
+    asked.phase, asked.since_ms = COMMIT, now_ms
+    if known != SESSION:
+        asked.outcome = Outcome(Standing.WAITING)
+        row_moves(ledger, old, asked.new, now_ms)
+    _commit(ledger, old, asked.new, ledger.data_center, asked.serial, now_ms)
+
+
+def _cancel(ledger: LedgerState, old: bytes, asked: Asked, outcome: Outcome, now_ms: int) -> None:
+    asked.phase, asked.outcome = CANCEL, outcome
+    _lift(ledger, old, ledger.data_center, asked.serial, now_ms)

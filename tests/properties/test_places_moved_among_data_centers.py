@@ -1,0 +1,139 @@
+"""A place that moves to another device stays one place in all data centers: pressed at two of them
+at once, links replayed, messages lost and late, data centers cut off, the coordinator killed.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from admission_world import small_room
+from place_trials import PlaceTrial, PureCenter, RedisCenter
+from redis_world import TRIAL_LIBRARY, RedisServer
+
+from greenroom.admission.coordinator import place_relay
+from greenroom.admission.ledger import barred_places, moving_places
+from greenroom.admission.messages.places import SESSION, PlacesUp
+from greenroom.model.visit import Outcome
+
+ROOM = small_room(total_active_users=40, new_users_per_minute=60, session_duration=1)
+STEPS = 320
+"""Of a quarter of a second."""
+
+
+def trial(seed: int, steps: int = STEPS, faults: bool = True) -> PlaceTrial:
+    names = [f"dc{number}" for number in range(2 + seed % 2)]
+    found = PlaceTrial(ROOM, [PureCenter(ROOM, name) for name in names], seed, 10_000, faults)
+    found.run(steps)
+    return found
+
+
+@pytest.mark.parametrize(("seed", "faults"), [(0, True), (1, True), (2, False)])
+def test_one_place_stays_one_place_in_all_data_centers(seed: int, faults: bool) -> None:
+    found = trial(seed, faults=faults)
+    assert found.found == []
+    assert found.moved > 20
+    assert found.back > 0
+
+
+def test_redis_moves_the_same_places(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path)
+    try:
+        client = server.client()
+        client.function_load(TRIAL_LIBRARY.source)
+        centers = [RedisCenter(client, ROOM, name) for name in ("dc0", "dc1", "dc2")]
+        found = PlaceTrial(ROOM, list(centers), 1, 10_000)
+        found.run(100)
+        assert found.found == []
+        assert [center.found for center in centers] == [[], [], []]
+        assert found.moved > 0
+    finally:
+        server.kill()
+
+
+def commits_without_the_answer_of_all(patch: pytest.MonkeyPatch) -> None:
+    original = place_relay.PlaceRelay.answer
+
+    def answer(self, name, others):  # type: ignore[no-untyped-def]
+        heard = [other for other in others if self._of(other) != PlacesUp()]
+        return original(self, name, heard)
+
+    patch.setattr(place_relay.PlaceRelay, "answer", answer)
+
+
+def lets_a_session_take_part_in_two_moves(patch: pytest.MonkeyPatch) -> None:
+    original = moving_places._hold
+
+    def hold(ledger, old, new, source, serial, known, now_ms):  # type: ignore[no-untyped-def]
+        if known != SESSION:
+            original(ledger, old, new, source, serial, known, now_ms)
+
+    patch.setattr(moving_places, "_hold", hold)
+
+
+def forgets_that_an_id_was_spent(patch: pytest.MonkeyPatch) -> None:
+    def hold(ledger, old, new, source, serial, _known, now_ms):  # type: ignore[no-untyped-def]
+        moving_places._bar(ledger, old, new, source, serial, now_ms, False)
+
+    patch.setattr(moving_places, "_hold", hold)
+
+
+def gives_the_place_to_every_press(patch: pytest.MonkeyPatch) -> None:
+    original = moving_places.move_among
+
+    def move(ledger, old, new, absent, nonce, now_ms):  # type: ignore[no-untyped-def]
+        asked = ledger.moving_places.asked.get(old)
+        return original(ledger, old, new, absent, asked.nonce if asked else nonce, now_ms)
+
+    patch.setattr("place_trials.move_among", move)
+
+
+def lets_the_old_device_in_elsewhere(patch: pytest.MonkeyPatch) -> None:
+    def told(_self: object, *_: object) -> Outcome | None:
+        return None
+
+    patch.setattr("greenroom.admission.ledger.barred_places.MovingPlaces.told", told)
+
+
+def keeps_the_bar_of_a_cancelled_move(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(moving_places, "_lift", lambda *_: None)
+
+
+def leaves_the_session_behind(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(moving_places, "give", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        commits_without_the_answer_of_all,
+        lets_a_session_take_part_in_two_moves,
+        forgets_that_an_id_was_spent,
+        gives_the_place_to_every_press,
+        lets_the_old_device_in_elsewhere,
+        keeps_the_bar_of_a_cancelled_move,
+        leaves_the_session_behind,
+    ],
+)
+def test_a_broken_move_is_found(
+    breaks: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    worlds = ((2, STEPS, False), (3, STEPS, False), (1, 400, True))
+    assert any(trial(*world).found for world in worlds)
+
+
+def test_a_move_that_nobody_answers_is_cancelled_in_time() -> None:
+    centers = [PureCenter(ROOM, name) for name in ("dc0", "dc1")]
+    found = PlaceTrial(ROOM, list(centers), 1, 0, faults=False)
+    found.run(40)
+    person = found.people[0]
+    for center in centers:  # a data center that is cut off answers nothing
+        found.cut_until_ms[center.name] = found.now_ms + 60_000
+    person.links = [(person.devices[0].one, True, found.now_ms)]
+    found.press(person, 0, centers[0])
+    waits = barred_places.PENDING_MS // 250
+    for _ in range(waits + 2):
+        found.now_ms += 250
+        found.press_on()
+    assert (found.refused, found.moved, found.presses) == (1, 0, [])
+    assert person.devices[0].one not in centers[0].ledger.moving_places.barred

@@ -1,0 +1,378 @@
+"""A trial of visitors who continue on other devices while several data centers serve the room:
+pressed at two places at once, links replayed, reports and answers lost, data centers cut off, the
+coordinator killed.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol, Self
+
+import msgspec
+import redis
+from admission_world import START_MS, ticket_id
+from redis_twin import Twin
+
+from greenroom.admission.coordinator.coordinator import Coordinator
+from greenroom.admission.coordinator.memory import CenterRow, center_row, recalled, room_row
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.moving_places import move_among
+from greenroom.admission.ledger.visiting import visit
+from greenroom.admission.messages.sync import SyncDown, SyncUp
+from greenroom.decision.moving_place import successor
+from greenroom.model.room import Room
+from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
+
+STEP_MS = 250
+CUTS_MS = (2_000, 6_000, 40_000)
+
+
+class Center(Protocol):
+    """A ledger of one data center, in memory or in Redis."""
+
+    name: str
+
+    def poll(self, one: bytes, key: int, now_ms: int) -> Outcome: ...
+
+    def view(self, one: bytes, now_ms: int) -> Outcome: ...
+
+    def visit(self, one: bytes, key: int, home: str, renewed_ms: int, now_ms: int) -> Outcome: ...
+
+    def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome: ...
+
+    def report(self, now_ms: int) -> SyncUp: ...
+
+    def apply(self, down: SyncDown, now_ms: int) -> None: ...
+
+    def inside(self, now_ms: int) -> int: ...
+
+
+class PureCenter:
+    def __init__(self, room: Room, name: str) -> None:
+        self.name = name
+        self.ledger = Ledger(room, name, START_MS, START_MS)
+        self.bits = Random(name).getrandbits
+
+    def poll(self, one: bytes, key: int, now_ms: int) -> Outcome:
+        return self.ledger.poll(one, key, now_ms, self.bits(64))
+
+    def view(self, one: bytes, now_ms: int) -> Outcome:
+        return self.ledger.view(one, now_ms)
+
+    def visit(self, one: bytes, key: int, home: str, renewed_ms: int, now_ms: int) -> Outcome:
+        return visit(self.ledger, one, key, home, renewed_ms, renewed_ms, now_ms, self.bits(64))
+
+    def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome:
+        return move_among(self.ledger, old, new, absent, nonce, now_ms)
+
+    def report(self, now_ms: int) -> SyncUp:
+        self.ledger.sweep(now_ms)
+        self.ledger.log.clear()
+        return self.ledger.report(now_ms)
+
+    def apply(self, down: SyncDown, now_ms: int) -> None:
+        self.ledger.apply(down, now_ms)
+
+    def inside(self, now_ms: int) -> int:
+        ledger = self.ledger
+        return sum(
+            now_ms < (ledger.sessions.renewed(one) or 0) + ledger.life_ms
+            for one in ledger.sessions.inside
+        )
+
+
+class TwinCenter(Twin):
+    """Both ledgers side by side; what they answer differently is in `found`."""
+
+    def __init__(self, server: redis.Redis, room: Room, name: str) -> None:
+        self.name = name
+        super().__init__(server, room, 1, (name,), here=name)
+
+    def at(self, now_ms: int) -> Self:
+        self.now_ms = now_ms
+        return self
+
+
+class RedisCenter:
+    def __init__(self, server: redis.Redis, room: Room, name: str) -> None:
+        self.name, self._twin = name, TwinCenter(server, room, name)
+
+    @property
+    def found(self) -> list[str]:
+        return self._twin.found
+
+    def poll(self, one: bytes, key: int, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).poll(one, key)
+
+    def view(self, one: bytes, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).view(one)
+
+    def visit(self, one: bytes, key: int, home: str, renewed_ms: int, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).visit(one, key, home, renewed_ms)
+
+    def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).move_among(old, new, absent, nonce)
+
+    def report(self, now_ms: int) -> SyncUp:
+        return self._twin.at(now_ms).report()[0]
+
+    def apply(self, down: SyncDown, now_ms: int) -> None:
+        self._twin.at(now_ms).apply(msgspec.structs.replace(down, wait_table=None))
+
+    def inside(self, now_ms: int) -> int:
+        ledger = self._twin.ledgers
+        return sum(
+            now_ms < (ledger.sessions.renewed(one) or 0) + ledger.life_ms
+            for one in ledger.sessions.inside
+        )
+
+
+@dataclass
+class Device:
+    """A browser with one ticket. `home`: of the session, once it has been inside."""
+
+    one: bytes
+    seen_ms: int
+    home: str = ""
+    renewed_ms: int = 0
+    told: bool = False
+    """That another device has the place; it asks no more, unless its visitor takes it back."""
+
+
+@dataclass
+class Press:
+    person: "Person"
+    old: bytes
+    center: Center
+    absent: bool
+    nonce: int
+    link: int
+
+
+@dataclass
+class Person:
+    key: int
+    devices: list[Device]
+    links: list[tuple[bytes, bool, int]] = field(default_factory=list)
+    """(id, whether it waits, last check-in) of the ticket that each was made of."""
+    owner: Device | None = None
+    admitted: int = 0
+    over: bool = False
+
+
+class PlaceTrial:
+    def __init__(
+        self,
+        room: Room,
+        centers: list[Center],
+        seed: int,
+        links: int,
+        faults: bool = True,
+        arrivals_per_s: float = 2.0,
+    ) -> None:
+        """`links`: how many are made, about."""
+        self.room, self.centers, self.draw = room, centers, Random(seed)
+        self.links_left, self.faults, self.per_step = links, faults, arrivals_per_s / 4
+        self.faulty = faults
+        self.now_ms = START_MS
+        self.names = tuple(center.name for center in centers)
+        self.coordinator = Coordinator(self.names, room, START_MS)
+        self.rows: dict[str, CenterRow] = {}
+        self.due_ms = dict.fromkeys(self.names, START_MS)
+        self.cut_until_ms = dict.fromkeys(self.names, 0)
+        self.stale: list[tuple[Center, SyncDown]] = []
+        self.people: list[Person] = []
+        self.presses: list[Press] = []
+        self.admissions: list[int] = []
+        self.owners: dict[bytes, Device] = {}
+        self.found: list[str] = []
+        self.moved = self.refused = self.used = self.back = self.between = self.kills = 0
+        self.replacing = 0
+
+    # -- one step ----------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+            if self.found:
+                return
+
+    def step(self) -> None:
+        self.now_ms += STEP_MS
+        draw = self.draw
+        if self.faults:
+            if draw.random() < 0.004:
+                name = draw.choice(self.names)
+                self.cut_until_ms[name] = self.now_ms + draw.choice(CUTS_MS)
+            if draw.random() < 0.003:
+                self.kill_coordinator()
+        for center in self.centers:
+            if self.now_ms >= self.due_ms[center.name]:
+                self.due_ms[center.name] = self.now_ms + draw.choice((250, 750, 1_500))
+                self.sync(center)
+        if draw.random() < self.per_step:
+            self.arrives()
+        self.press_on()
+        for person in self.people:
+            if not person.over:
+                self.lives(person)
+        self.check_limits()
+
+    def sync(self, center: Center) -> None:
+        up = center.report(self.now_ms)
+        if self.now_ms < self.cut_until_ms[center.name] or (
+            self.faults and self.draw.random() < 0.05
+        ):
+            return
+        down = self.coordinator.sync(up, self.now_ms, self.draw.getrandbits(64))
+        known = self.coordinator.data_centers[center.name]
+        on_the_way = self.coordinator.transfers.on_the_way(center.name)
+        self.rows[center.name] = center_row(known, on_the_way)
+        if self.faults and self.draw.random() < 0.05:
+            self.stale.append((center, down))
+            return
+        center.apply(down, self.now_ms)
+        if self.faults and self.stale and self.draw.random() < 0.1:
+            late = self.stale.pop(self.draw.randrange(len(self.stale)))
+            late[0].apply(late[1], self.now_ms)
+
+    def kill_coordinator(self) -> None:
+        """The next one reads what was stored before each answer."""
+        self.kills += 1
+        known = room_row(self.coordinator)
+        self.coordinator = recalled(
+            self.room, self.names, known, self.rows, 0, self.now_ms, complete=True
+        )
+
+    # -- people ------------------------------------------------------------------------------------
+
+    def arrives(self) -> None:
+        number = len(self.people) + 1
+        person = Person(make_key(self.now_ms, number), [Device(ticket_id(number), self.now_ms)])
+        self.people.append(person)
+        person.owner = self.owners[person.devices[0].one] = person.devices[0]
+
+    def lives(self, person: Person) -> None:
+        draw = self.draw
+        for device in person.devices:
+            if not device.told and draw.random() < 0.1:
+                self.asks(person, device, draw.choice(self.centers))
+            elif device.told and draw.random() < 0.01 and self.links_left > 0:
+                self.takes_back(person, device)
+        owner = person.owner
+        if owner is None:
+            return
+        if owner.told and not self.faulty and not self.moving(person):
+            self.found.append(f"{owner} has moved to no other device")
+        if self.links_left <= 0:
+            return
+        if draw.random() < 0.02:
+            self.links_left -= 1
+            person.links.append((owner.one, not owner.home, owner.seen_ms))
+        if person.links and draw.random() < 0.04:
+            link = draw.randrange(len(person.links))
+            for center in draw.sample(self.centers, draw.choice((1, 1, 2))):
+                self.press(person, link, center)
+
+    def asks(self, person: Person, device: Device, center: Center) -> None:
+        now_ms = self.now_ms
+        if device.home:
+            outcome = center.view(device.one, now_ms)
+            if outcome.standing is Standing.GONE and not outcome.moved:
+                outcome = center.visit(
+                    device.one, person.key, device.home, device.renewed_ms, now_ms
+                )
+        elif now_ms - device.seen_ms > PLACE_KEPT_MS:
+            return
+        else:
+            outcome = center.poll(device.one, person.key, now_ms)
+        self.answered(person, device, center, outcome)
+
+    def answered(self, person: Person, device: Device, center: Center, outcome: Outcome) -> None:
+        standing = outcome.standing
+        if standing is Standing.ADMITTED:
+            self.admissions.append(self.now_ms)
+            if device.home:
+                self.replacing += 1  # a session that cannot be reached: no second one of its own
+            else:
+                person.admitted += 1
+            if person.admitted > 1:
+                self.found.append(f"{person} has entered twice")
+        if standing in (Standing.ADMITTED, Standing.ACTIVE):
+            if device is not person.owner and not self.moving(person):
+                self.found.append(f"{device} is inside, and {person.owner} has the place")
+            if not device.home or (
+                not outcome.refresh_ms and outcome.renewed_ms > device.renewed_ms
+            ):
+                device.home, device.renewed_ms = center.name, outcome.renewed_ms
+        elif standing is Standing.WAITING:
+            if not outcome.searching:
+                device.seen_ms = self.now_ms
+        elif outcome.moved:
+            device.told = True
+        elif device is person.owner:
+            if device.home and (
+                self.faulty or self.now_ms >= device.renewed_ms + self.room.session_ms
+            ):
+                person.over = True  # it did not follow in time: `admission_trials` has the laws
+            elif not self.moving(person):
+                self.found.append(f"{device} has lost its place at {center.name}")
+
+    def moving(self, person: Person) -> bool:
+        return any(press.person is person for press in self.presses)
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def press(self, person: Person, link: int, center: Center) -> None:
+        old, waits, seen_ms = person.links[link]
+        absent = waits and self.now_ms - seen_ms <= PLACE_KEPT_MS
+        nonce = self.draw.getrandbits(32)
+        self.presses.append(Press(person, old, center, absent, nonce, link))
+
+    def takes_back(self, person: Person, device: Device) -> None:
+        holder = person.owner
+        if holder is None or holder is device:
+            return
+        center = self.draw.choice(self.centers)
+        absent = not device.home and self.now_ms - device.seen_ms <= PLACE_KEPT_MS
+        nonce = self.draw.getrandbits(32)
+        self.presses.append(Press(person, holder.one, center, absent, nonce, -1))
+        self.links_left -= 1
+
+    def press_on(self) -> None:
+        """As the data center of each press does until it knows."""
+        waiting, self.presses = self.presses, []
+        for press in waiting:
+            new = successor(press.old)
+            outcome = press.center.move(press.old, new, press.absent, press.nonce, self.now_ms)
+            if outcome.searching and not outcome.storage_failed:
+                self.presses.append(press)
+                continue
+            if outcome.storage_failed:
+                self.refused += 1
+            elif outcome.standing is Standing.GONE:
+                self.used += 1
+            else:
+                self.has_moved(press, new)
+
+    def has_moved(self, press: Press, new: bytes) -> None:
+        person = press.person
+        self.moved += 1
+        self.back += press.link < 0
+        if new in self.owners:
+            self.found.append(f"{press.old.hex()} was moved twice, for {person}")
+            return
+        device = Device(new, self.now_ms)
+        self.owners[new] = device
+        person.devices.append(device)
+        person.owner = device
+        self.asks(person, device, press.center)  # the page behind the link goes on to the room
+
+    # -- laws --------------------------------------------------------------------------------------
+
+    def check_limits(self) -> None:
+        recent = [at_ms for at_ms in self.admissions[-200:] if at_ms > self.now_ms - 60_000]
+        if len(recent) > self.room.new_users_per_minute:
+            self.found.append(f"{len(recent)} were admitted in a minute")
+        inside = sum(center.inside(self.now_ms) for center in self.centers)
+        if inside > self.room.total_active_users:
+            self.found.append(f"{inside} are inside")

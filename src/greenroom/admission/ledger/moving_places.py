@@ -145,6 +145,7 @@ def _hold(
     now_ms: int,
 ) -> None:
     """Nobody enters with this id before it is known whether it moves; who is inside, stays."""
+    ledger.moves.claims.pop(old, None)  # or it takes an orphan that is another visitor's
     if known == PLACE:  # it is taken again by its key
         ledger.drop_place(old)
     if known in (FREE, PLACE):

@@ -45,6 +45,7 @@ function places.bar(old, new, source, serial, moved)
 end
 
 function places.hold_id(old, new, source, serial, known)
+  if state.moving then call('HDEL', k.claims, old) end -- or it takes an orphan that is another visitor's
   if known == ID_PLACE then -- it is taken again by its key
     local key, attempted_ms = key_of(old), waiter(old)
     leave_line(old, key)

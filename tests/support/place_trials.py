@@ -224,9 +224,8 @@ class PlaceTrial:
         ):
             return
         down = self.coordinator.sync(up, self.now_ms, self.draw.getrandbits(64))
-        known = self.coordinator.data_centers[center.name]
-        on_the_way = self.coordinator.transfers.on_the_way(center.name)
-        self.rows[center.name] = center_row(known, on_the_way)
+        for name, known in self.coordinator.data_centers.items():
+            self.rows[name] = center_row(known, self.coordinator.transfers.on_the_way(name))
         if self.faults and self.draw.random() < 0.05:
             self.stale.append((center, down))
             return

@@ -224,9 +224,11 @@ class CoordinatorRegistry:
             # a row that doubts more than is necessary does no harm
             if (doubted and not coordinator.doubted) or coordinator.forgotten != forgotten:
                 self._touched[room_id] = (room_id, "")
-            center = coordinator.data_centers[data_center]
-            if worth_writing(mark_of(center), center.marked):
-                self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)
+            # a session that left one data center for another one changes both
+            for name in coordinator.data_centers if up.moves else (data_center,):
+                center = coordinator.data_centers[name]
+                if worth_writing(mark_of(center), center.marked):
+                    self._touched[f"{room_id}|{name}"] = (room_id, name)
         return encode(AnswerBatch(report.number, rooms))
 
     def _give_up(self, data_center: str, now_ms: int) -> None:

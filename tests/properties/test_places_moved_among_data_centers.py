@@ -70,13 +70,6 @@ def lets_a_session_take_part_in_two_moves(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(moving_places, "_hold", hold)
 
 
-def forgets_that_an_id_was_spent(patch: pytest.MonkeyPatch) -> None:
-    def hold(ledger, old, new, source, serial, _known, now_ms):  # type: ignore[no-untyped-def]
-        moving_places._bar(ledger, old, new, source, serial, now_ms, False)
-
-    patch.setattr(moving_places, "_hold", hold)
-
-
 def gives_the_place_to_every_press(patch: pytest.MonkeyPatch) -> None:
     original = moving_places.move_among
 
@@ -107,7 +100,6 @@ def leaves_the_session_behind(patch: pytest.MonkeyPatch) -> None:
     [
         commits_without_the_answer_of_all,
         lets_a_session_take_part_in_two_moves,
-        forgets_that_an_id_was_spent,
         gives_the_place_to_every_press,
         lets_the_old_device_in_elsewhere,
         keeps_the_bar_of_a_cancelled_move,

@@ -28,7 +28,7 @@ def held(waiting: int, now_ms: int) -> Outcome:
 
 
 @dataclass(slots=True)
-class Asked:
+class OpenMove:
     """A move that was begun here. `nonce`: of the press; a second one finds the link used."""
 
     new: bytes
@@ -61,7 +61,7 @@ class MovingPlaces:
     __slots__ = ("asked", "barred", "said", "seen", "spoken")
 
     def __init__(self) -> None:
-        self.asked: dict[bytes, Asked] = {}
+        self.asked: dict[bytes, OpenMove] = {}
         self.barred: dict[bytes, Barred] = {}
         self.seen: dict[tuple[bytes, str], tuple[int, int, int, int]] = {}
         """(id, source) -> serial, phase, answer, and until when that is remembered."""

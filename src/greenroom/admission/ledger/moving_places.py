@@ -5,8 +5,8 @@ from greenroom.admission.ledger.barred_places import (
     GONE,
     PENDING_MS,
     SEEN_MS,
-    Asked,
     Barred,
+    OpenMove,
     held,
 )
 from greenroom.admission.ledger.moving import move, row_moves
@@ -50,7 +50,7 @@ def move_among(
     here = _known(ledger, old, now_ms)
     if here == SPENT and old not in ledger.moves.elsewhere:
         return GONE
-    asked = places.asked[old] = Asked(new, now_ms, nonce, absent, here, now_ms)
+    asked = places.asked[old] = OpenMove(new, now_ms, nonce, absent, here, now_ms)
     places.spoken = True
     _hold(ledger, old, new, ledger.data_center, now_ms, here, now_ms)
     return held(len(ledger.line), now_ms)
@@ -111,7 +111,7 @@ def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
 # -- inside ----------------------------------------------------------------------------------------
 
 
-def _look(ledger: LedgerState, old: bytes, asked: Asked, now_ms: int) -> None:
+def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None:
     """Whether a session has come, or the time is up."""
     if asked.outcome is not None:
         return
@@ -218,7 +218,7 @@ def _session_moves(ledger: LedgerState, old: bytes, new: bytes, source: str, now
         give(ledger, new, source, now_ms)
 
 
-def _decide(ledger: LedgerState, old: bytes, asked: Asked, known: int, now_ms: int) -> None:
+def _decide(ledger: LedgerState, old: bytes, asked: OpenMove, known: int, now_ms: int) -> None:
     if known == BUSY:
         _cancel(ledger, old, asked, FAILED, now_ms)
         return
@@ -232,6 +232,8 @@ def _decide(ledger: LedgerState, old: bytes, asked: Asked, known: int, now_ms: i
     _commit(ledger, old, asked.new, ledger.data_center, asked.serial, now_ms)
 
 
-def _cancel(ledger: LedgerState, old: bytes, asked: Asked, outcome: Outcome, now_ms: int) -> None:
+def _cancel(
+    ledger: LedgerState, old: bytes, asked: OpenMove, outcome: Outcome, now_ms: int
+) -> None:
     asked.phase, asked.outcome = CANCEL, outcome
     _lift(ledger, old, ledger.data_center, asked.serial, now_ms)

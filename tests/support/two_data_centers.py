@@ -57,7 +57,7 @@ class Visitor:
             _, body = await asyncio.to_thread(self._visit, edge, "GET", "/", headers)
             if b'"moved":true' in body.replace(b" ", b""):
                 return True
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)  # as the page would
         return False
 
     def _visit(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dashboard_browser import WHOLE_CHROMIUM
-from page_rig import HOW_TO, LIMITS, PAGE, STATES, Gateway, held, until
+from page_rig import HOW_TO, LIMITS, PAGE, STATES, Gateway, held, tick_until, until
 from playwright.sync_api import Browser, Page, expect
 
 from greenroom.model.room import Room
@@ -203,9 +203,8 @@ def test_the_script_of_the_how_to_waits_while_the_server_is_away_and_when_the_ro
     gateway.broken = False
     page.clock.run_for(21_000)
     until(lambda: gateway.updates > 0, page)
-    gateway.held = STATES["closed"]
-    page.clock.run_for(1_500)
-    page.wait_for_timeout(300)  # what is under way arrives
+    gateway.held, before = STATES["closed"], gateway.updates
+    tick_until(lambda: gateway.updates > before, page, 30)
     before = gateway.updates
     page.clock.run_for(60_000)
     page.wait_for_timeout(300)  # what would be under way arrives

@@ -60,7 +60,8 @@ class Holding:
         if outcome.about is not None and outcome.position and room.room.queueing_method == "fifo":
             ticket, outcome = _never_further_back(ticket, told, outcome)
         cookie, kept_s = b"", KEPT_S
-        if told >= AWAY and presented is not None and not presented.accepted_ms:
+        away = told >= AWAY and presented is not None and not presented.accepted_ms
+        if away:
             ticket, kept_s = marked(ticket), AWAY_S
         if _gives_ticket(room, question, outcome, presented):
             kept = question is PEEK and spelled and ticket.home == told
@@ -71,7 +72,7 @@ class Holding:
             if shown is not None:
                 return _hold(room, held, cookie, shown)
         held = _held(room, ticket, outcome, now_ms)
-        if kept_s is AWAY_S and room.keeps_absent:
+        if away and room.keeps_absent:
             held = replace(held, away_minutes=room.room.claim_minutes)
         return _hold(room, held, cookie)
 

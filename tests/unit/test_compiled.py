@@ -1,8 +1,10 @@
 """The modules that the compiled wheel has in compiled form, and how a process says which form runs."""
 
+import ast
 import os
 import sys
 import tomllib
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -75,3 +77,20 @@ def test_records_that_are_nested_deeply_are_freed_whole() -> None:
         )
     del nested
     assert [Outcome(Standing.WAITING, ahead=number).ahead for number in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_number_or_text_is_compared_by_identity(module: str) -> None:
+    """Compiled code boxes integers anew: `is` is False for equal ones."""
+    names = vars(import_module(module))
+    wrong = [
+        f"{module}:{node.lineno}: {operand.id}"
+        for node in ast.walk(ast.parse(file_of(module).read_text()))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops)
+        for operand in (node.left, *node.comparators)
+        if isinstance(operand, ast.Name)
+        and isinstance(value := names.get(operand.id), int | float | str | bytes)
+        and not isinstance(value, Enum)
+    ]
+    assert wrong == []

@@ -90,7 +90,8 @@ class Exchange(OriginRequest):
         if visitor is None or self.verdict is not None:
             return
         self.verdict = verdict
-        if self.span is not None:
+        # The first test is cheap: `span` is looked up in the class.
+        if visitor.gateway.trace is not None and self.span is not None:
             self.span.decided_at = visitor.gateway.now()
         try:
             if type(verdict) is Forward:
@@ -176,7 +177,7 @@ class Exchange(OriginRequest):
             data = outgoing_head(
                 self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies
             )
-            if self.span is not None:
+            if visitor.gateway.trace is not None and self.span is not None:
                 data = self.span.told(data, visitor.gateway.now())
             if visitor.body is not None or self._collected is not None:
                 data += self._body_so_far(visitor)

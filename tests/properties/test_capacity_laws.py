@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.capacity import (
@@ -113,6 +113,9 @@ def test_a_gross_failure_stops_admissions_at_once(
 
 @settings(max_examples=60, deadline=None)
 @given(bounds(), runs, st.integers(100, 500))
+@example(
+    OperatorLimits(total_active_users=4_000, new_users_per_minute=1, objective_ms=50), [None], 100
+)
 def test_nobody_is_admitted_while_the_origin_is_surely_too_slow(
     limits: OperatorLimits, seen: list[Window | None], count: int
 ) -> None:

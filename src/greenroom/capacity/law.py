@@ -363,7 +363,7 @@ class CapacityLaw:
         if probe:
             beyond = max(1.0, PROBE_SHARE * self._goal)
         elif nobody and not self.stopped:
-            beyond = -60 * self._leaving
+            beyond = -max(60 * self._leaving, 60_000 / WINDOW_MS)  # at least one leaves in a window
         elif self.stopped or only_replace or self._told > self._goal:
             beyond = 0.0
         else:

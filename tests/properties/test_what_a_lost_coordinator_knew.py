@@ -361,5 +361,5 @@ def test_versions_without_these_fields_go_on_as_before(versions: type[TwoVersion
 def test_the_new_fields_are_the_last_ones() -> None:
     assert SyncUp.__struct_fields__[28:] == ("remembers_ms", "unknown_ms")
     assert SyncDown.__struct_fields__[20:] == ("unknown_ms",)
-    assert MovesUp.__struct_fields__[5:] == ("kept", "left", "turns")
-    assert MovesDown.__struct_fields__[5:] == ("taken", "sources", "turns")
+    assert MovesUp.__struct_fields__[5:] == ("kept", "left", "turns", "places")
+    assert MovesDown.__struct_fields__[5:] == ("taken", "sources", "turns", "places")

@@ -38,7 +38,7 @@ def test_the_dashboard_names_what_cannot_be_used(tmp_path: Path) -> None:
         page = page_of(rig, STATE)
         assert FAULT.pointer in page
         assert FAULT.reason in page
-        assert "everything else runs" in page
+        assert "the rest runs" in page
 
 
 def test_an_alert_names_what_cannot_be_used() -> None:

@@ -352,7 +352,7 @@ def serves_on_trust_in_strong_mode(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken_in(
-    4,
+    14,
     behaviour=Behaviour(visit_s=90, page_gap_s=3, moving=0.2),
     fence_s=10,
     faults=(Fault("partition", 100, 160, (0, 1)), Fault("partition", 124, 274, (2,))),

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from admission_world import small_room
-from place_trials import PlaceTrial, PureCenter, RedisCenter
+import redis
+from admission_world import START_MS, small_room, ticket_id
+from place_trials import Center, PlaceTrial, PureCenter, RedisCenter
 from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.admission.coordinator import place_relay
 from greenroom.admission.ledger import barred_places, moving_places
 from greenroom.admission.messages.places import SESSION, PlacesUp
-from greenroom.model.visit import Outcome
+from greenroom.decision.moving_place import successor
+from greenroom.model.visit import Outcome, Standing, make_key
 
 ROOM = small_room(total_active_users=40, new_users_per_minute=60, session_duration=1)
 STEPS = 320
@@ -35,6 +37,71 @@ def test_one_place_stays_one_place_in_all_data_centers(seed: int, faults: bool) 
     assert found.back > 0
 
 
+class TwoCenters:
+    """The first one can be cut off. A visitor who has not checked in yet moves."""
+
+    def __init__(self, centers: list[Center]) -> None:
+        self.trial = PlaceTrial(ROOM, centers, 1, 0, faults=False)
+        self.here, self.there = centers
+        self.one, self.new = ticket_id(1), successor(ticket_id(1))
+        self.sync(3, *centers)
+
+    @property
+    def now_ms(self) -> int:
+        return self.trial.now_ms
+
+    def sync(self, rounds: int, *centers: Center, every_ms: int = 1_000) -> None:
+        for _ in range(rounds):
+            self.trial.now_ms += every_ms
+            for center in centers:
+                self.trial.sync(center)
+
+    def move(self, center: Center, old: bytes) -> Outcome:
+        """The same press, however often."""
+        return center.move(old, successor(old), True, 7, self.now_ms)
+
+    def takes_back_what_has_not_moved(self, cut_s: int) -> Outcome:
+        """While the end of the cancelled move is on its way to a data center."""
+        here, there = self.here, self.there
+        assert self.move(here, self.one).searching
+        self.sync(1, here, there)
+        self.sync(cut_s // 10, there, every_ms=10_000)
+        assert self.move(here, self.one).storage_failed
+        assert there.view(self.one, self.now_ms).moved
+        assert self.move(there, self.new).searching
+        self.sync(6, there, here)
+        return self.move(there, self.new)
+
+
+@pytest.mark.parametrize("cut_s", [70, 7_200])
+def test_a_place_that_has_not_moved_is_not_taken_back(cut_s: int) -> None:
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    assert world.takes_back_what_has_not_moved(cut_s).storage_failed
+    for center in (world.here, world.there):
+        found = center.poll(world.one, make_key(START_MS, 1), world.now_ms)
+        assert found.standing is not Standing.GONE
+
+
+def test_taking_back_what_has_not_moved_would_make_two_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(barred_places.MovingPlaces, "arrives", lambda *_: False)
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    taken = world.takes_back_what_has_not_moved(70)
+    assert (taken.standing, taken.storage_failed) == (Standing.WAITING, False)
+
+
+def test_open_moves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving_places, "ASKED_MAX", 3)
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    pressed = [world.move(world.here, ticket_id(number)) for number in range(1, 6)]
+    assert [outcome.storage_failed for outcome in pressed] == [False] * 3 + [True] * 2
+    world.sync(6, world.here, world.there)
+    assert world.move(world.here, ticket_id(1)).standing is Standing.WAITING
+    world.sync(barred_places.PENDING_MS // 500, world.here, world.there)
+    assert world.move(world.here, ticket_id(5)).searching
+
+
 def test_redis_moves_the_same_places(tmp_path: Path) -> None:
     server = RedisServer(tmp_path)
     try:
@@ -46,8 +113,24 @@ def test_redis_moves_the_same_places(tmp_path: Path) -> None:
         assert found.found == []
         assert [center.found for center in centers] == [[], [], []]
         assert found.moved > 0
+        pair = [RedisCenter(client, ROOM, name) for name in ("dc3", "dc4")]
+        world = TwoCenters(list(pair))
+        assert world.takes_back_what_has_not_moved(70).storage_failed
+        assert world.move(world.here, ticket_id(2)).searching
+        forgets_the_newest_field(client, f"{pair[0].place}:state")
+        held = world.here.view(ticket_id(2), world.now_ms)
+        assert (held.standing, held.searching) == (Standing.WAITING, True)
+        assert [center.found for center in pair] == [[], []]
     finally:
         server.kill()
+
+
+def forgets_the_newest_field(client: redis.Redis, key: str) -> None:
+    """As a process of an older greenroom does that writes the state."""
+    raw = client.get(key)
+    assert isinstance(raw, bytes)
+    assert (raw[0], raw[-1]) == (0xDC, 1)  # an array, and the field
+    client.set(key, raw[:1] + (int.from_bytes(raw[1:3]) - 1).to_bytes(2) + raw[3:-1])
 
 
 def commits_without_the_answer_of_all(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_places import move_among
 from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.sync import SyncDown, SyncUp
-from greenroom.decision.moving_place import successor
+from greenroom.decision.moving_place import MOVES_MAX, successor
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
 
@@ -99,6 +99,11 @@ class RedisCenter:
     @property
     def found(self) -> list[str]:
         return self._twin.found
+
+    @property
+    def place(self) -> str:
+        """What its keys begin with."""
+        return self._twin.place
 
     def poll(self, one: bytes, key: int, now_ms: int) -> Outcome:
         return self._twin.at(now_ms).poll(one, key)
@@ -328,13 +333,17 @@ class PlaceTrial:
         self.presses.append(Press(person, old, center, absent, nonce, link))
 
     def takes_back(self, person: Person, device: Device) -> None:
-        holder = person.owner
-        if holder is None or holder is device:
+        """From the id to which the data center's answers lead."""
+        holder, center = device.one, self.draw.choice(self.centers)
+        for _ in range(MOVES_MAX):
+            if not center.view(holder, self.now_ms).moved:
+                break
+            holder = successor(holder)
+        if holder == device.one:
             return
-        center = self.draw.choice(self.centers)
         absent = not device.home and self.now_ms - device.seen_ms <= PLACE_KEPT_MS
         nonce = self.draw.getrandbits(32)
-        self.presses.append(Press(person, holder.one, center, absent, nonce, -1))
+        self.presses.append(Press(person, holder, center, absent, nonce, -1))
         self.links_left -= 1
 
     def press_on(self) -> None:

@@ -16,7 +16,13 @@ come so long after that is given up. Twice the longest way of a message.
 TOLD_MS = 60_000
 """An id that is barred for longer has moved: what became of the move is lost with its ledger."""
 
-SEEN_MS = 3_600_000
+SEEN_MS = 600_000
+"""After the last time that the coordinator relayed the question."""
+
+ASKED_MAX = 4_000
+"""Moves that were begun here in the last half minute, or are not known everywhere yet: 130 a second,
+160 KB a report. Further ones are refused: a data center that is cut off answers none of them.
+"""
 
 GONE, MOVED = Outcome(Standing.GONE), Outcome(Standing.GONE, moved=True)
 FAILED = Outcome(Standing.WAITING, storage_failed=True)
@@ -58,15 +64,24 @@ class Barred:
 class MovingPlaces:
     """Times are the ledger's own."""
 
-    __slots__ = ("asked", "barred", "said", "seen", "spoken")
+    __slots__ = ("asked", "barred", "olds", "said", "seen", "spoken")
 
     def __init__(self) -> None:
         self.asked: dict[bytes, OpenMove] = {}
+        self.olds: dict[bytes, bytes] = {}
+        """New id -> old one, of `asked`."""
         self.barred: dict[bytes, Barred] = {}
-        self.seen: dict[tuple[bytes, str], tuple[int, int, int, int]] = {}
-        """(id, source) -> serial, phase, answer, and until when that is remembered."""
+        self.seen: dict[tuple[bytes, str], tuple[tuple[int, int], int, int]] = {}
+        """(id, source) -> newest (serial, phase), answer, and until when that is remembered."""
         self.said: tuple[tuple[bytes, str, int, int, int], ...] = ()
         self.spoken = False
+
+    def arrives(self, ticket_id: bytes) -> bool:
+        """Whether a move to this id is open: a data center that has not heard of its end may take
+        it for the holder of a place that has stayed where it was.
+        """
+        asked = self.asked.get(self.olds.get(ticket_id, b""))
+        return asked is not None and not asked.done
 
     def told(self, ticket_id: bytes, waiting: int, now_ms: int) -> Outcome | None:
         """What a ticket of this id is answered; None: it is not barred."""

@@ -1,6 +1,7 @@
 """A ledger's operations on moves to another device among several data centers (`messages.places`)."""
 
 from greenroom.admission.ledger.barred_places import (
+    ASKED_MAX,
     FAILED,
     GONE,
     PENDING_MS,
@@ -12,7 +13,6 @@ from greenroom.admission.ledger.barred_places import (
 from greenroom.admission.ledger.moving import move, row_moves
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.ledger.transfers import SOURCE_SLACK_MS, give
-from greenroom.admission.messages.moves import CLAIMS_MAX
 from greenroom.admission.messages.places import (
     ASK,
     BUSY,
@@ -45,12 +45,14 @@ def move_among(
         return Outcome(move(ledger, old, new, absent, now_ms))
     if told := places.told(old, 0, now_ms):
         return FAILED if told.searching else GONE
-    if not ledger.lease.connected(now_ms):
+    full = len(places.asked) >= ASKED_MAX and asked is None
+    if full or places.arrives(old) or not ledger.lease.connected(now_ms):
         return FAILED
     here = _known(ledger, old, now_ms)
     if here == SPENT and old not in ledger.moves.elsewhere:
         return GONE
     asked = places.asked[old] = OpenMove(new, now_ms, nonce, absent, here, now_ms)
+    places.olds[new] = old
     places.spoken = True
     _hold(ledger, old, new, ledger.data_center, now_ms, here, now_ms)
     return held(len(ledger.line), now_ms)
@@ -66,16 +68,17 @@ def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
     places.asked = {
         old: asked
         for old, asked in places.asked.items()
-        if now_ms - asked.since_ms < (2 * PENDING_MS if asked.done else SEEN_MS)
+        if not asked.done or now_ms - asked.since_ms < 2 * PENDING_MS
     }
+    places.olds = {asked.new: old for old, asked in places.asked.items()}
     places.barred = {one: bar for one, bar in places.barred.items() if bar.until_ms > now_ms}
-    places.seen = {one: seen for one, seen in places.seen.items() if seen[3] > now_ms}
-    # the newest first: a data center that is cut off answers none, and must not stop later moves
-    open_ones = sorted(
-        ((old, asked) for old, asked in places.asked.items() if not asked.done),
-        key=lambda one: -one[1].serial,
-    )
-    asks = [(old, asked.new, asked.serial, asked.phase) for old, asked in open_ones[:CLAIMS_MAX]]
+    places.seen = {one: seen for one, seen in places.seen.items() if seen[2] > now_ms}
+    # all of them: who hears that a move is over hears with it what was asked before (`arrives`)
+    asks = [
+        (old, asked.new, asked.serial, asked.phase)
+        for old, asked in places.asked.items()
+        if not asked.done
+    ]
     return PlacesUp(tuple(asks), places.said)
 
 
@@ -84,12 +87,15 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
     said = []
     for old, new, source, serial, phase in down.asks:
         places.spoken = True
-        known = places.seen.get((old, source), (0, 0, 0, 0))
-        if serial > known[0] or (serial == known[0] and phase > known[1]):
+        newest, answer, _ = places.seen.get((old, source), ((0, ASK), FREE, 0))
+        if (serial, phase) > newest:
+            newest = serial, phase
             answer = _answer(ledger, old, new, source, serial, phase, now_ms)
-            known = places.seen[old, source] = serial, phase, answer, now_ms + SEEN_MS
-        if known[:2] == (serial, phase):
-            said.append((old, source, serial, phase, known[2]))
+        places.seen[old, source] = newest, answer, now_ms + SEEN_MS
+        if phase != ASK:  # also where a source that lost its state cancels what it had committed
+            said.append((old, source, serial, phase, DONE))
+        elif (serial, phase) == newest:
+            said.append((old, source, serial, phase, answer))
     places.said = tuple(said)
     for old, serial, phase, answer in down.said:
         asked = places.asked.get(old)
@@ -145,15 +151,19 @@ def _hold(
     now_ms: int,
 ) -> None:
     """Nobody enters with this id before it is known whether it moves; who is inside, stays."""
-    ledger.moves.claims.pop(old, None)  # or it takes an orphan that is another visitor's
-    if known == PLACE:  # it is taken again by its key
-        ledger.drop_place(old)
+    _drop(ledger, old)
     if known in (FREE, PLACE):
         _bar(ledger, old, new, source, serial, now_ms, False)
         return
     until_ms = now_ms + ledger.life_ms
     barred = Barred(source, serial, new, now_ms, until_ms, False, spent=False)
     ledger.moving_places.barred[old] = barred
+
+
+def _drop(ledger: LedgerState, old: bytes) -> None:
+    ledger.moves.claims.pop(old, None)  # or it takes an orphan that is another visitor's
+    if old in ledger.line.slots:  # it is taken again by its key
+        ledger.drop_place(old)
 
 
 def _bar(
@@ -186,6 +196,8 @@ def _answer(
     if phase == CANCEL:
         _lift(ledger, old, source, serial, now_ms)
         return DONE
+    if phase == ASK and places.arrives(old):
+        return BUSY
     own = places.asked.get(old)
     if own is not None and own.phase == ASK and phase == ASK:
         if serial >= own.serial:
@@ -207,6 +219,7 @@ def _answer(
 def _commit(
     ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, now_ms: int
 ) -> None:
+    _drop(ledger, old)  # a ledger that lost its state, or is new, was not asked
     if _known(ledger, old, now_ms) == SESSION:
         _session_moves(ledger, old, new, source, now_ms)
     _bar(ledger, old, new, source, serial, now_ms, True)

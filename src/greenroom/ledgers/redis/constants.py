@@ -53,6 +53,7 @@ CONSTANTS: Mapping[str, float] = {
     "KEPT_MAX": moves.KEPT_MAX,
     "LONGEST_S": estimate.LONGEST_S,
     "MOVE_ASK": places.ASK,
+    "MOVE_ASKED_MAX": barred_places.ASKED_MAX,
     "MOVE_CANCEL": places.CANCEL,
     "MOVE_COMMIT": places.COMMIT,
     "MOVE_DONE": places.DONE,

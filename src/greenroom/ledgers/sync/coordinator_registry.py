@@ -224,8 +224,10 @@ class CoordinatorRegistry:
             # a row that doubts more than is necessary does no harm
             if (doubted and not coordinator.doubted) or coordinator.forgotten != forgotten:
                 self._touched[room_id] = (room_id, "")
+            moves = up.moves
             # a session that left one data center for another one changes both
-            for name in coordinator.data_centers if up.moves else (data_center,):
+            both = moves and (moves.gifts or moves.kept or moves.claims or moves.unknown)
+            for name in coordinator.data_centers if both else (data_center,):
                 center = coordinator.data_centers[name]
                 if worth_writing(mark_of(center), center.marked):
                     self._touched[f"{room_id}|{name}"] = (room_id, name)

@@ -52,7 +52,7 @@ local KEYS_OF = {
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
   'extended', 'left', 'turns', 'absent', 'failures',
   'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left',
-  'barred', 'barred_until', 'place_asks', 'place_seen', 'place_seen_until', 'place_said'}
+  'barred', 'barred_until', 'place_asks', 'place_olds', 'place_seen', 'place_seen_until', 'place_said'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 
@@ -212,6 +212,7 @@ local function open_ledger(room, settings)
     for place, name in ipairs(FIELDS) do
       if values[place] == nil then state[name] = 0 else state[name] = values[place] end -- 0: of a greenroom that did not know it
     end
+    if #values < #FIELDS then state.places = min(1, call('HLEN', k.barred)) end -- an older greenroom wrote, beside this one
     server_now = server_now + state.shift_ms
     read_time(slack_ms)
     s = read_settings(state.settings)

@@ -1,6 +1,6 @@
 -- Moves to another device among several data centers: admission/messages/places.py, ledger/barred_places.py and ledger/moving_places.py
 -- once more. `barred` is id -> {source ('': this one), serial, new id, when, until when, whether it has moved, whether it was spent for that};
--- `place_asks` old id -> a move that was begun here; `place_seen` id and source -> {serial, phase, answer}.
+-- `place_asks` old id -> a move that was begun here; `place_olds` new id -> old id of these; `place_seen` id and source -> {serial, phase, answer}.
 -- Fields of one table, because Lua knows no more than 200 locals.
 
 function places.outcome_of(name)
@@ -44,13 +44,18 @@ function places.bar(old, new, source, serial, moved)
   places.save_bar(old, {source, serial, new, now, until_ms, moved, true})
 end
 
-function places.hold_id(old, new, source, serial, known)
+function places.drop(old)
   if state.moving then call('HDEL', k.claims, old) end -- or it takes an orphan that is another visitor's
-  if known == ID_PLACE then -- it is taken again by its key
-    local key, attempted_ms = key_of(old), waiter(old)
+  local attempted_ms = waiter(old)
+  if attempted_ms then -- it is taken again by its key
+    local key = key_of(old)
     leave_line(old, key)
     lose_place(key, attempted_ms)
   end
+end
+
+function places.hold_id(old, new, source, serial, known)
+  places.drop(old)
   if known == ID_FREE or known == ID_PLACE then
     places.bar(old, new, source, serial, false)
   else
@@ -75,6 +80,7 @@ function places.session_moves(old, new, source)
 end
 
 function places.commit(old, new, source, serial)
+  places.drop(old) -- a ledger that lost its state, or is new, was not asked
   if places.known_of(old) == ID_SESSION then places.session_moves(old, new, source) end
   places.bar(old, new, source, serial, true)
 end
@@ -93,6 +99,12 @@ end
 function places.save_ask(old, ask)
   call('HSET', k.place_asks, old, cmsgpack.pack(ask))
   state.places, dirty = 1, true
+end
+
+function places.arrives(id)
+  local old = state.places > 0 and call('HGET', k.place_olds, id)
+  local ask = old and places.ask_of(old)
+  return ask and not ask.done
 end
 
 function places.cancel(old, ask, outcome)
@@ -128,6 +140,7 @@ function places.answer_to(old, new, source, serial, phase)
     places.lift(old, source, serial)
     return MOVE_DONE
   end
+  if phase == MOVE_ASK and places.arrives(old) then return ID_BUSY end
   local own = places.ask_of(old)
   if own and own.phase == MOVE_ASK and phase == MOVE_ASK then
     if serial >= own.serial then return ID_BUSY end
@@ -157,10 +170,12 @@ OPERATIONS[9] = function(old, new, absent, nonce) -- move
   if state.answered_ms and state.data_centers <= 1 then return places.move(old, new, absent) end
   local told, undecided = places.told(old)
   if told then return places.outcome_of(undecided and 'failed' or 'gone') end
-  if not connected() then return places.outcome_of('failed') end
+  local full = not ask and state.places > 0 and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX
+  if full or places.arrives(old) or not connected() then return places.outcome_of('failed') end
   local here = places.known_of(old)
   if here == ID_SPENT and not call('ZSCORE', k.elsewhere, old) then return gone() end
   places.save_ask(old, {new = new, serial = now, nonce = nonce, absent = absent, here = here, since_ms = now, phase = MOVE_ASK, outcome = '', done = false})
+  call('HSET', k.place_olds, new, old)
   places.hold_id(old, new, '', now, here)
   return places.pending()
 end
@@ -172,22 +187,21 @@ function places.report()
   call('ZREMRANGEBYSCORE', k.barred_until, '-inf', now)
   for _, field in ipairs(call('ZRANGEBYSCORE', k.place_seen_until, '-inf', now)) do call('HDEL', k.place_seen, field) end
   call('ZREMRANGEBYSCORE', k.place_seen_until, '-inf', now)
-  local open, rows = {}, call('HGETALL', k.place_asks)
+  local asks, rows = {}, call('HGETALL', k.place_asks)
   for at = 1, #rows, 2 do
     local old, ask = rows[at], cmsgpack.unpack(rows[at + 1])
+    local outcome = ask.outcome
     places.look(ask, old)
-    if now - ask.since_ms >= (ask.done and 2 * MOVE_PENDING_MS or MOVE_SEEN_MS) then
+    if ask.done and now - ask.since_ms >= 2 * MOVE_PENDING_MS then
       call('HDEL', k.place_asks, old)
-    else
+      call('HDEL', k.place_olds, ask.new)
+    elseif ask.outcome ~= outcome then
       places.save_ask(old, ask)
-      if not ask.done then open[#open + 1] = {old, ask} end
     end
-  end
-  table.sort(open, function(one, other) return one[2].serial > other[2].serial end)
-  local asks = {}
-  for at = 1, min(#open, CLAIMS_MAX) do
-    local old, ask = open[at][1], open[at][2]
-    for _, part in ipairs({old, ask.new, ask.serial, ask.phase}) do asks[#asks + 1] = part end
+    -- all of them: who hears that a move is over hears with it what was asked before
+    if not ask.done then
+      for _, part in ipairs({old, ask.new, ask.serial, ask.phase}) do asks[#asks + 1] = part end
+    end
   end
   local raw = call('GET', k.place_said)
   return {asks, raw and cmsgpack.unpack(raw) or {}}
@@ -203,10 +217,16 @@ function places.hear(down)
     if serial > known[1] or (serial == known[1] and phase > known[2]) then
       known = {serial, phase, places.answer_to(old, new, source, serial, phase)}
       call('HSET', k.place_seen, field, cmsgpack.pack(known))
-      call('ZADD', k.place_seen_until, now + MOVE_SEEN_MS, field)
     end
-    if known[1] == serial and known[2] == phase then
-      for _, part in ipairs({old, source, serial, phase, known[3]}) do said[#said + 1] = part end
+    call('ZADD', k.place_seen_until, now + MOVE_SEEN_MS, field)
+    local found
+    if phase ~= MOVE_ASK then -- also where a source that lost its state cancels what it had committed
+      found = MOVE_DONE
+    elseif known[1] == serial and known[2] == phase then
+      found = known[3]
+    end
+    if found then
+      for _, part in ipairs({old, source, serial, phase, found}) do said[#said + 1] = part end
     end
     state.places = 1
   end

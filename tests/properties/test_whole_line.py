@@ -17,11 +17,12 @@ from greenroom.admission.coordinator.summaries import (
     NAMED_MAX,
     ahead_elsewhere,
 )
+from greenroom.admission.ledger.barred_places import held
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary, period_ms
 from greenroom.admission.messages.sync import SyncDown
-from greenroom.decision.holding import _never_further_back
-from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket, make_key
+from greenroom.decision.holding import _as_told, _never_further_back
+from greenroom.model.visit import HOME_BYTES, NO_HOME, Outcome, Standing, Ticket, make_key
 
 SETTLED_MS = 6_000
 Key = tuple[int, int, int]
@@ -127,6 +128,15 @@ def test_no_visitor_is_told_a_place_further_back(found: list[tuple[int, bool]]) 
         assert best is None or told.position <= best
         best = best if about else told.position
     assert (ticket.home == NO_HOME) == (best is None)
+
+
+def test_a_visitor_who_is_held_while_the_place_may_move_is_told_the_same_place() -> None:
+    ticket, told = Ticket(bytes(12), make_key(START_MS, 1), 0, START_MS, 2_000), 5
+    shown, outcome = _as_told(ticket, told.to_bytes(HOME_BYTES), held(9, START_MS))
+    assert (outcome.position, outcome.ahead) == (told, told - 1)
+    later = Outcome(Standing.WAITING, position=7, ahead=6, waiting=9, about=False)
+    assert _never_further_back(ticket, shown.home, later)[1].position == told
+    assert _as_told(ticket, NO_HOME, held(9, START_MS))[1].position == 1
 
 
 def test_a_data_center_that_is_cut_off_is_shown_with_its_last_figures_and_places_are_about_so() -> (

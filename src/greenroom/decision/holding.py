@@ -57,7 +57,9 @@ class Holding:
         told = ticket.home
         if question is not PEEK:
             ticket = _tried(room, arrival, ticket, outcome, now_ms)
-        if outcome.about is not None and outcome.position and room.room.queueing_method == "fifo":
+        if outcome.searching and question is not VIEW:
+            ticket, outcome = _as_told(ticket, told, outcome)
+        elif outcome.about is not None and outcome.position and room.room.queueing_method == "fifo":
             ticket, outcome = _never_further_back(ticket, told, outcome)
         cookie, kept_s = b"", KEPT_S
         away = told >= AWAY and presented is not None and not presented.accepted_ms
@@ -148,6 +150,12 @@ def _never_further_back(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[
     home = told if outcome.about else place.to_bytes(HOME_BYTES, "big")
     ahead = min(outcome.ahead, place - 1)
     return replace(ticket, home=home), replace(outcome, position=place, ahead=ahead)
+
+
+def _as_told(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[Ticket, Outcome]:
+    """The visitor is held until it is known whether the place moves to another device."""
+    place = int.from_bytes(told, "big") % _AWAY_MARK or outcome.position
+    return replace(ticket, home=told), replace(outcome, position=place, ahead=place - 1)
 
 
 def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int) -> Held:

@@ -11,7 +11,9 @@ import pytest
 from decision_sites import Open, full, held, sites_in
 from visitors import NAVIGATES, Browser, Reply, Site, header
 
+from greenroom.decision.data_centers import DataCenters, home_of
 from greenroom.decision.moving_place import MOVES_MAX
+from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.model.room import LANGUAGES
@@ -100,6 +102,20 @@ def test_a_session_moves_and_the_old_device_never_gets_in(site: Site) -> None:
     assert isinstance(image, Answer)
     assert image.status == 503
     assert len(site.ledgers["r"].ledger.sessions.inside) == 1
+
+
+def test_a_session_gets_no_waiting_ticket_that_has_a_place_in_another_data_center(
+    site: Site,
+) -> None:
+    site.decisions.data_centers = DataCenters.of("paris", ("paris", "oslo"))
+    old, new = full(site), Browser(site)
+    assert pressed(new, link_of(old))
+    (cookie,) = new.jar.values()
+    ticket = Sealer(site.ring).open(cookie, site.stage().id, site.clock.ms)
+    assert ticket is not None
+    assert (ticket.accepted_ms, ticket.home) == (site.clock.ms, home_of("paris"))
+    assert isinstance(new.visit(), Forward)
+    assert WORDS["moved"] in text(old.visit())
 
 
 def test_the_old_device_takes_its_place_back_however_often_it_moved(site: Site) -> None:

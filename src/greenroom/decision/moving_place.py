@@ -79,6 +79,8 @@ def code_of(sealer: Sealer, room_id: bytes, ticket: Ticket, now_ms: int, lasts_m
 class MovingPlace(OwnPage):
     moved: Callable[[CompiledRoom, bytes, bytes], None] | None = None
     """Receives the room, and the ids of a place or session before and after a move."""
+    here: Callable[[], bytes] | None = None
+    """This data center in tickets, where several serve the rooms; else NO_HOME."""
 
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival = asked.arrival
@@ -144,7 +146,7 @@ class MovingPlace(OwnPage):
             return self._confirm(asked, others)
         waits, unseen_ms = bool(code.refresh_ms & _WAITS), now_ms - code.checked_ms
 
-        def moved(outcome: Outcome) -> Verdict:
+        def moved(outcome: Outcome) -> Verdict | None:
             if outcome.storage_failed:
                 return for_scripts(OUTAGE, room.page, asked.arrival)
             if outcome.standing is Standing.GONE:
@@ -152,7 +154,7 @@ class MovingPlace(OwnPage):
             self._report(asked, code.id, successor(code.id))
             for ticket in others:
                 self._give_up(asked, ticket)
-            return self._arrived(asked, successor(code.id), code.key, code.home)
+            return self._arrived(asked, outcome, successor(code.id), code.key, code.home)
 
         def move(absent: bool) -> None:
             room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
@@ -222,7 +224,7 @@ class MovingPlace(OwnPage):
             if outcome.standing is Standing.GONE:  # it moved on at this very moment
                 return self._moved(asked)
             self._report(asked, holder, successor(holder))
-            return self._arrived(asked, successor(holder), ticket.key, ticket.home)
+            return self._arrived(asked, outcome, successor(holder), ticket.key, ticket.home)
 
         ticket = asked.found[0][0]
         absent = not ticket.accepted_ms and asked.now_ms - ticket.checked_ms <= PLACE_KEPT_MS
@@ -261,15 +263,32 @@ class MovingPlace(OwnPage):
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def _arrived(self, asked: Inquiry, ticket_id: bytes, key: int, home: bytes) -> Answer:
+    def _arrived(
+        self, asked: Inquiry, outcome: Outcome, ticket_id: bytes, key: int, home: bytes
+    ) -> Answer | None:
         """On to the page, with a ticket that takes up the place or session."""
-        now_ms, arrival, room = self._now_ms(), asked.arrival, asked.room
-        away = home >= AWAY and room.keeps_absent
-        ticket = Ticket(ticket_id, key, 0, now_ms, 0, AWAY if away else NO_HOME)
-        sealed = self._sealer.seal(ticket, room.id)
+        room, here = asked.room, self.here() if self.here is not None else NO_HOME
+        if outcome.standing is not Standing.ACTIVE or here == NO_HOME:
+            away = home >= AWAY and room.keeps_absent
+            ticket = Ticket(ticket_id, key, 0, self._now_ms(), 0, AWAY if away else NO_HOME)
+            return self._onward(asked, ticket, AWAY_MAX_MS if away else PLACE_KEPT_MS)
+
+        # a waiting ticket of a session would have a place in the other data centers
+        def seen(found: Outcome) -> Answer:
+            if found.standing is not Standing.ACTIVE:
+                return self._page(asked, notice_page)
+            now_ms = self._now_ms()
+            ticket = Ticket(ticket_id, key, now_ms, found.renewed_ms or now_ms, 0, here)
+            return self._onward(asked, ticket, room.session_ms)
+
+        room.ledger.view(ticket_id, self._later(asked, seen))
+        return None
+
+    def _onward(self, asked: Inquiry, ticket: Ticket, kept_ms: int) -> Answer:
+        arrival, room = asked.arrival, asked.room
         cookies = room.cookies.of(arrival.scheme, arrival.prefix)
-        kept_ms = AWAY_MAX_MS if away else PLACE_KEPT_MS
-        return replace(ONWARD, set_cookie=cookies.set(sealed, kept_ms // 1000, now_ms))
+        sealed = self._sealer.seal(ticket, room.id)
+        return replace(ONWARD, set_cookie=cookies.set(sealed, kept_ms // 1000, self._now_ms()))
 
     def _moved(self, asked: Inquiry) -> Answer:
         arrival, page = asked.arrival, asked.room.page

@@ -117,6 +117,7 @@ class DecisionService:
         self._calendar = CalendarLink(self._moving, sealer, failed, observe)
         self.calling = Calling(sealer, clock.now_ms, failed, observe)
         self._moving.moved = self._moved
+        self._moving.here = lambda: self.data_centers.here if self.data_centers else NO_HOME
         self._more_time = MoreTime(sealer, clock.now_ms, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__

@@ -75,7 +75,8 @@ class TwoCenters:
 
 @pytest.mark.parametrize("cut_s", [70, 7_200])
 def test_a_place_that_has_not_moved_is_not_taken_back(cut_s: int) -> None:
-    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    room = small_room(total_active_users=40, calendar_after_minutes=1)  # tickets last for a day
+    world = TwoCenters([PureCenter(room, name) for name in ("dc0", "dc1")])
     assert world.takes_back_what_has_not_moved(cut_s).storage_failed
     for center in (world.here, world.there):
         found = center.poll(world.one, make_key(START_MS, 1), world.now_ms)

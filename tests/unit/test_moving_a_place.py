@@ -111,7 +111,7 @@ def test_a_session_gets_no_waiting_ticket_that_has_a_place_in_another_data_cente
     old, new = full(site), Browser(site)
     assert pressed(new, link_of(old))
     (cookie,) = new.jar.values()
-    ticket = Sealer(site.ring).open(cookie, site.stage().id, site.clock.ms)
+    ticket = Sealer(site.ring).open(cookie, site.stage.id, site.clock.ms)
     assert ticket is not None
     assert (ticket.accepted_ms, ticket.home) == (site.clock.ms, home_of("paris"))
     assert isinstance(new.visit(), Forward)

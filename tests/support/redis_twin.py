@@ -184,7 +184,10 @@ class Twin:
         self.law(pure is stored.standing, f"left: {pure!r} and {stored}")
 
     def move(self, old: bytes, new: bytes, absent: bool) -> Standing:
-        return self.move_among(old, new, absent, self.random_bits.getrandbits(32)).standing
+        """GONE: nothing has moved, or not yet."""
+        outcome = self.move_among(old, new, absent, self.random_bits.getrandbits(32))
+        stays = outcome.searching or outcome.storage_failed
+        return Standing.GONE if stays else outcome.standing
 
     def move_among(self, old: bytes, new: bytes, absent: bool, nonce: int) -> Outcome:
         pure = move_among(self.ledgers, old, new, absent, nonce, self.now_ms)

@@ -157,6 +157,18 @@ def test_a_bound_in_flight_lowers_every_share_and_loses_no_request(rig, run) -> 
     run(story())
 
 
+def test_a_connection_that_is_closed_is_forgotten(rig, run) -> None:
+    async def story() -> None:
+        rig.decisions.decide = by_header
+        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        async with rig.running(policy=PROXY, **SHARES):
+            assert [await other(rig) for _ in range(5)] == [200] * 5
+            (pool,) = rig.gateway.state.pools.values()
+            await rig.until(lambda: not pool.requests, "no closed one is kept")
+
+    run(story())
+
+
 def test_a_slow_origin_is_bound_while_its_rooms_follow_it(rig, run) -> None:
     def documents(seconds: float) -> None:
         (pool,) = rig.gateway.state.pools.values()

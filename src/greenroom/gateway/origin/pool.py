@@ -451,7 +451,7 @@ class Pool:
             self._open -= 1
         else:
             self._limits_logged.clear()
-            self.requests.discard(connection)
+        self.requests.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
 

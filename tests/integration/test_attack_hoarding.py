@@ -157,6 +157,37 @@ def test_a_bound_in_flight_lowers_every_share_and_loses_no_request(rig, run) -> 
     run(story())
 
 
+def test_answers_on_their_way_take_nothing_from_a_bound(rig, run) -> None:
+    """Streams and slow downloads last for minutes: a bound below them would stop all others."""
+
+    async def story() -> None:
+        crowd, begun = Crowd(rig), 0
+
+        async def app(request: Any, writer: Any) -> None:
+            nonlocal begun
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+            if request.target == "/slow":
+                begun += 1
+                await crowd.go.wait()
+            writer.write(b"k")
+
+        rig.app = app
+        async with rig.running(policy=PROXY, **SHARES):
+            assert await other(rig) == 200
+            (pool,) = rig.gateway.state.pools.values()
+            pool.bind(16)
+            crowd.send(24, clients=True)
+            await rig.until(lambda: begun == 24, "the origin is asked for all")
+            assert await other(rig) == 200
+            pool.bind(20)
+            assert await other(rig) == 200
+            assert await crowd.let_go() == [200] * 24
+            await rig.until(lambda: len(pool.requests) <= 20, "the surplus is closed")
+            assert pool.awaited == 0
+
+    run(story())
+
+
 def test_a_connection_that_is_closed_is_forgotten(rig, run) -> None:
     async def story() -> None:
         rig.decisions.decide = by_header
@@ -165,6 +196,26 @@ def test_a_connection_that_is_closed_is_forgotten(rig, run) -> None:
             assert [await other(rig) for _ in range(5)] == [200] * 5
             (pool,) = rig.gateway.state.pools.values()
             await rig.until(lambda: not pool.requests, "no closed one is kept")
+
+    run(story())
+
+
+def test_how_long_an_upload_takes_does_not_make_the_origin_slow(rig, run) -> None:
+    async def story() -> None:
+        rig.decisions.decide = by_header
+        async with rig.running(policy=PROXY, body_first_bytes=0), rig.visitor() as talk:
+            talk.send(
+                b"POST / HTTP/1.1\r\nHost: shop.example\r\nX-Ticket: inside\r\n"
+                b"Sec-Fetch-Mode: navigate\r\nContent-Length: 10\r\n\r\nhello"
+            )
+            await rig.until(lambda: rig.counts.origin_connects == 1, "the upload has begun")
+            await asyncio.sleep(0.6)  # an upload that takes longer than the answer
+            assert rig.gateway.pending_documents() == {}
+            talk.send(b"world")
+            assert (await talk.response()).status == 200
+            documents = rig.gateway.documents.of("room").histogram
+            assert documents.total == 1
+            assert documents.sum_ms < 400
 
     run(story())
 
@@ -185,9 +236,9 @@ def test_a_slow_origin_is_bound_while_its_rooms_follow_it(rig, run) -> None:
             rig.gateway.bound_in_flight({"room": 500})
             documents(2.0)
             rig.gateway.bound_in_flight({"room": 500})
-            assert pool.bound == rig.counts.origin_in_flight_bound == 30
+            assert pool.bound == rig.counts.origin_in_flight_bound == 32
             rig.gateway.bound_in_flight({"room": 500})
-            assert pool.bound == 30, "silence changes nothing"
+            assert pool.bound == 32, "silence changes nothing"
             documents(2.0)
             rig.gateway.bound_in_flight({"other": 500})
             assert pool.bound is None, "the room has a fixed limit"

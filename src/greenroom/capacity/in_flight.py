@@ -22,8 +22,8 @@ from greenroom.capacity.law import (
     more_than,
 )
 
-FLOOR = 16
-"""Requests that are always allowed: twice what one client may have at least."""
+FLOOR = 32
+"""Requests that are always allowed: of these the least share of a ticket, 8, is its usual quarter."""
 SAMPLES_LEAST = 20
 WINDOWS = 2
 GROWTH = 1.1
@@ -39,7 +39,7 @@ class FlightWindow:
     """Ages of documents that are not answered yet."""
     failed: int = 0
     peak: int
-    """Most requests of any kind in flight at once."""
+    """Most requests of any kind in flight at once: lent to, and no answer begun."""
 
 
 class FlightLaw:
@@ -55,37 +55,38 @@ class FlightLaw:
         """The bound before that cut."""
         self._useless = False
 
-    def step(self, window: FlightWindow | None, objective_ms: int, most: int) -> int | None:
-        """Call it for each WINDOW_MS; None: nothing was measured. `most` is the operator's limit."""
+    def step(self, window: FlightWindow, objective_ms: int, most: int) -> int | None:
+        """Call it for each WINDOW_MS. `most` is the operator's limit."""
         if self.bound is not None and self.bound >= most:
             self.bound = None
-        if window is None:
-            self._recent.clear()
-            return self.bound
         self._recent.append(window)
         found = window.pending.slower_than(objective_ms)
         for one in self._recent:
             found += one.documents
         failed = sum(one.failed for one in self._recent)
         total = found.total + failed
-        if total < SAMPLES_LEAST:
-            return self.bound
         slow = found.slower_than(objective_ms).total
-        if more_than(1 - QUANTILE, slow, found.total):
-            self._cut(window, found.mean_ms, objective_ms, most)
-        elif (
-            found.quantile_ms(QUANTILE) <= GOOD * objective_ms
-            and not more_than(ERRORS_BAD, failed, total)
-        ):  # fmt: skip
+        bad = more_than(1 - QUANTILE, slow, found.total)
+        failing = more_than(ERRORS_BAD, failed, total)
+        if total < SAMPLES_LEAST:
+            if not (bad or failing):  # or what waits here, and is no document, would starve
+                self._grow(window, most)
+        elif bad:
+            self._cut(found.mean_ms, objective_ms, most)
+        elif found.quantile_ms(QUANTILE) <= GOOD * objective_ms and not failing:
             self._cut_from, self._useless = (0, 0.0), False
-            if self.bound is not None and window.peak >= self.bound:
-                self._set(max(self.bound + 1, int(self.bound * GROWTH)), most)
+            self._grow(window, most)
         return self.bound
 
-    def _cut(self, window: FlightWindow, mean_ms: float, objective_ms: int, most: int) -> None:
+    def _grow(self, window: FlightWindow, most: int) -> None:
+        if self.bound is not None and window.peak >= self.bound:
+            self._set(max(self.bound + 1, int(self.bound * GROWTH)), most)
+
+    def _cut(self, mean_ms: float, objective_ms: int, most: int) -> None:
         if self._useless:
             return
-        used = window.peak if self.bound is None else min(window.peak, self.bound)
+        peak = max(one.peak for one in self._recent)
+        used = peak if self.bound is None else min(peak, self.bound)
         first_used, first_ms = self._cut_from
         if first_used and used <= FAR * first_used and mean_ms > USELESS * first_ms:
             self._useless = True  # load is not the cause

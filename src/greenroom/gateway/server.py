@@ -233,7 +233,7 @@ class Gateway:
                 flights = pool.flights = pool.flights or Flights()
                 ages = [1000 * seconds for seconds, _, _ in _awaited(pool)]
                 limit = pool.limits.origin_connections
-                bound = flights.step(objectives, Histogram.of(ages), limit)
+                bound = flights.step(objectives, Histogram.of(ages), pool.awaited, limit)
             if bound != pool.bound:
                 pool.bind(bound)
         bounds = [pool.bound for pool in self.state.pools.values() if pool.bound is not None]
@@ -291,12 +291,12 @@ class Gateway:
 
 def _awaited(pool: Pool) -> Iterator[tuple[float, OriginRequest, Forward]]:
     """Requests for documents of admitted visitors whose answer has not begun, with the seconds since
-    each was sent.
+    each was sent whole: how long an upload takes is the visitor's doing.
     """
     now_s = time.monotonic()
     for connection in pool.requests:
         exchange = connection.exchange
         if exchange is None or connection.body is not None or exchange.forward is None:
             continue  # idle, or the answer has begun
-        if is_document(exchange.forward, exchange.head.arrival):
+        if connection.began_s <= now_s and is_document(exchange.forward, exchange.head.arrival):
             yield now_s - connection.began_s, exchange, exchange.forward

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from time import monotonic
 from typing import cast
 
@@ -117,6 +118,7 @@ class OriginConnection(asyncio.Protocol):
         self._keep = False
         self._idle_s = 0
         self.began_s = 0.0
+        """When the request was sent whole; `inf` before."""
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -125,11 +127,15 @@ class OriginConnection(asyncio.Protocol):
         self._sealed = transport.get_extra_info("sslcontext") is not None
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
-    def begin(self, exchange: OriginRequest, data: bytes) -> None:
+    def begin(self, exchange: OriginRequest, data: bytes, *, whole: bool) -> None:
+        """Not `whole`: the rest of its body is written later, and `sent` called."""
         self.exchange = exchange
-        self.began_s = monotonic()
+        self.began_s = monotonic() if whole else inf
         self.counts.bytes_in += len(data)
         self.transport.write(data)
+
+    def sent(self) -> None:
+        self.began_s = monotonic()
 
     def write(self, data: bytes) -> None:
         if self._sealed and is_broken(self.transport):
@@ -205,10 +211,12 @@ class OriginConnection(asyncio.Protocol):
             if not data:
                 return
         seconds = monotonic() - self.began_s
+        if seconds < 0.0:  # an answer to half a request
+            seconds = 0.0
         self.counts.origin_wait_seconds += seconds
         forward, arrival = exchange.forward, exchange.head.arrival
         if (flights := self.pool.flights) is not None:
-            flights.answered(forward, arrival, head.status, seconds, self.pool.busy)
+            flights.answered(forward, arrival, head.status, seconds, self.pool.awaited)
         waited_s, answered = seconds + exchange.queued_s, self.counts.documents.answered
         answered(forward, arrival, head.status, waited_s)
         if (
@@ -242,16 +250,20 @@ class OriginConnection(asyncio.Protocol):
             payload = body.feed(rest)
             if body.done:
                 self._body_over(exchange, body)
+            else:
+                self.pool.answer_begun(self)
             exchange.answer_begins(head, payload, body.done)
             return
         if length is None:
             self.body = UntilClose()
+            self.pool.answer_begun(self)
             exchange.answer_begins(head, rest, False)
         elif len(rest) >= length:
             self._release(exchange, self._keep and len(rest) == length, self._idle_s)
             exchange.answer_begins(head, rest[:length], True)
         else:
             self.body = LengthBody(length - len(rest))
+            self.pool.answer_begun(self)
             exchange.answer_begins(head, rest, False)
 
     def _read_body(self, exchange: OriginRequest, body: Body, data: bytes) -> None:
@@ -263,6 +275,7 @@ class OriginConnection(asyncio.Protocol):
 
     def _body_over(self, exchange: OriginRequest, body: Body) -> None:
         self.body = None
+        self.pool.answer_over(self)
         self._release(exchange, self._keep and not body.rest, self._idle_s)
 
     def _release(self, exchange: OriginRequest, keep: bool, idle_s: int) -> None:
@@ -337,6 +350,7 @@ class Pool:
         self._loop = loop
         self._idle: list[OriginConnection] = []
         self.requests: set[OriginConnection] = set()  # open, and no tunnels
+        self._begun: set[OriginConnection] = set()  # of these: the answer's body is on its way
         self._tunnels: dict[OriginConnection, OriginRequest] = {}
         # since a tunnel closed: a client that retries fills no log
         self._limits_logged: set[str] = set()
@@ -349,7 +363,7 @@ class Pool:
         self._closed = False
         self.flights: Flights | None = None  # while no room follows its origin
         self.bound: int | None = None
-        """Of connections, where the origin is followed and slow."""
+        """Of requests whose answer has not begun, where the origin is followed and slow."""
         # the next sweep, about: idle connections count from it, without asking for the time
         self._sweep_at = loop.time()
         self.relimit(limits)
@@ -357,22 +371,42 @@ class Pool:
     def relimit(self, limits: Limits) -> None:
         self.limits, self._idle_s = limits, limits.origin_idle_s
         self._tunnel_shares = Shares.of_tunnels(limits)
-        self._aside_most = Shares.of_requests(limits, limits.origin_connections).address
+        self._shares = Shares.of_requests(limits, limits.origin_connections)
+        self._aside_most = self._shares.address
         self.bind(self.bound)
 
     @property
-    def busy(self) -> int:
-        return self._open - len(self._idle)
+    def awaited(self) -> int:
+        """Requests whose answer has not begun."""
+        return self._open - len(self._idle) - len(self._begun)
 
     def bind(self, bound: int | None) -> None:
-        """Most connections, below the operator's limit, which counts alone with None."""
+        """Most requests whose answer has not begun; with None only the operator's limit counts. What
+        streams or downloads an answer takes nothing from them: it would end after minutes.
+        """
         limit = self.limits.origin_connections
-        self.bound, self._most = bound, limit if bound is None else min(bound, limit)
-        self._shares = Shares.of_requests(self.limits, self._most)
-        self._easy = self._shares.easy
+        self.bound = bound
+        self._bound_shares = Shares.of_requests(self.limits, min(bound or limit, limit))
+        self._easy = self._bound_shares.easy
+        self._count()
         for _ in range(min(len(self._idle), self._open - self._most)):
             self._idle.pop(0).close()
         self.refill()
+
+    def answer_begun(self, connection: OriginConnection) -> None:
+        self._begun.add(connection)
+        if self.bound is not None:
+            self._count()
+            self.refill()
+
+    def answer_over(self, connection: OriginConnection) -> None:
+        self._begun.discard(connection)
+        if self.bound is not None:
+            self._count()
+
+    def _count(self) -> None:
+        limit = self.limits.origin_connections
+        self._most = limit if self.bound is None else min(limit, self.bound + len(self._begun))
 
     def lend(self, borrower: OriginRequest) -> None:
         """At once, or when a connection is free or opened; not where too many wait already."""
@@ -452,6 +486,7 @@ class Pool:
         else:
             self._limits_logged.clear()
         self.requests.discard(connection)
+        self.answer_over(connection)
         if connection in self._idle:
             self._idle.remove(connection)
 
@@ -483,10 +518,15 @@ class Pool:
             self._idle.pop().close()
 
     def _fits(self, taker: OriginRequest) -> bool:
-        if self._open - len(self._idle) < self._easy:
+        lent, begun = self._open - len(self._idle), self._begun
+        if lent < self._shares.easy and lent - len(begun) < self._easy:
             return True
-        return not self._shares.exceeded(
-            _taker(taker), [_taker(one.exchange) for one in self.requests if one.exchange]
+        wanted = _taker(taker)
+        others = [(_taker(one.exchange), one in begun) for one in self.requests if one.exchange]
+        if self._shares.exceeded(wanted, [each for each, _ in others]):
+            return False
+        return self.bound is None or not self._bound_shares.exceeded(
+            wanted, [each for each, answering in others if not answering]
         )
 
     def _set_aside(self, borrower: OriginRequest) -> None:

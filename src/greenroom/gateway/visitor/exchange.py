@@ -184,7 +184,7 @@ class Exchange(OriginRequest):
             visitor.expect(
                 visitor.limits.origin_read_s if visitor.body is None else visitor.limits.body_idle_s
             )
-            connection.begin(self, data)
+            connection.begin(self, data, whole=visitor.body is None)
         except BadBody as bad:
             self.refuse(bad.status, str(bad))
         except Exception as error:
@@ -216,6 +216,8 @@ class Exchange(OriginRequest):
             self._collect_more(self.visitor, self._collected, data)
         elif self.origin is not None and data:
             self.origin.write(data)
+            if done:
+                self.origin.sent()
 
     def origin_is_full(self) -> None:
         visitor = self.visitor

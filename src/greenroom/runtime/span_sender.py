@@ -3,16 +3,17 @@ keep up, spans are dropped. OpenTelemetry's environment variables count: headers
 compression, time limit, and attributes of the process.
 """
 
+import contextlib
 import gzip
 import os
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from http.client import HTTPException
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 import structlog
@@ -21,7 +22,9 @@ from greenroom.runtime.span_bytes import request
 
 BATCH, QUEUE_MAX, EVERY_S = 512, 2_048, 5.0
 """Requests, each with up to three spans."""
-TIMEOUT_S, RETRIES = 10.0, 3
+TIMEOUT_S, TIMEOUT_MOST_S, RETRIES = 10.0, 600.0, 3
+RETRY_AFTER_MOST_S = 30.0
+ANSWER_MOST = 65_536
 RETRIED = frozenset((408, 429, 502, 503, 504))
 
 log = structlog.get_logger(__name__)
@@ -56,11 +59,25 @@ def _tls() -> ssl.SSLContext:
     return found
 
 
-def _timeout_s() -> float:
-    try:
-        return float(variable("TIMEOUT") or TIMEOUT_S)
-    except ValueError:
-        return TIMEOUT_S
+def timeout_s() -> float:
+    """Seconds, as in the official exporter for Python; more than TIMEOUT_MOST_S are milliseconds."""
+    with contextlib.suppress(ValueError):
+        found = float(variable("TIMEOUT") or TIMEOUT_S)
+        found = found / 1_000 if found > TIMEOUT_MOST_S else found
+        if 0 < found <= TIMEOUT_MOST_S:
+            return found
+    return TIMEOUT_S
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The headers may hold a secret, and what follows a redirect is a GET without spans."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=_tls()))
 
 
 class SpanSender(Generic[T]):
@@ -77,13 +94,14 @@ class SpanSender(Generic[T]):
         self._gzip = variable("COMPRESSION").lower() == "gzip"
         if self._gzip:
             self._headers["Content-Encoding"] = "gzip"
-        self._tls: ssl.SSLContext | None = None
-        self._timeout_s = _timeout_s()
+        self._opener: urllib.request.OpenerDirector | None = None
+        self._timeout_s = timeout_s()
         self._resource, self._scope, self._encode = resource, scope, encode
         self._queue: deque[T] = deque(maxlen=QUEUE_MAX)
         self._wake = threading.Event()
         self._sending = threading.Lock()
-        self._closed = self._failing = False
+        self._closing = threading.Event()
+        self._failing = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="spans")
         self._thread.start()
 
@@ -103,45 +121,46 @@ class SpanSender(Generic[T]):
 
     def close(self, wait_s: float) -> None:
         """Sends what is left; a collector that hangs is not waited for."""
-        self._closed = True
+        self._closing.set()
         self._wake.set()
         self._thread.join(wait_s)
 
     def _run(self) -> None:
-        while not self._closed:
+        closing = False
+        while not closing:
             self._wake.wait(EVERY_S)
             self._wake.clear()
+            closing = self._closing.is_set()  # before the flush: it sends what there was by then
             try:
                 self.flush()
             except Exception as error:  # a batch is lost, the thread is not
-                self._failed(f"{type(error).__name__}: {error}")
+                self._failed(type(error).__name__)  # its text may have the value of a header
 
     def _post(self, body: bytes) -> None:
         if self._gzip:
             body = gzip.compress(body, 1)
-        if self._tls is None and self._url.startswith("https"):
-            self._tls = _tls()
         asked = urllib.request.Request(self._url, body, self._headers)  # noqa: S310  checked when read
         for attempt in range(RETRIES):
             pause_s = 2.0**attempt
             try:
-                with urllib.request.urlopen(  # noqa: S310
-                    asked, timeout=self._timeout_s, context=self._tls
-                ) as answer:
-                    answer.read()
+                self._opener = self._opener or _opener()
+                with self._opener.open(asked, timeout=self._timeout_s) as answer:
+                    answer.read(ANSWER_MOST)
             except urllib.error.HTTPError as error:
                 error.close()
                 reason = f"status {error.code}"
                 if error.code not in RETRIED:
                     break
-            except OSError as error:
-                reason = str(getattr(error, "reason", error))
+                wanted = error.headers.get("Retry-After", "")
+                if wanted.isdecimal() and len(wanted) < 10:
+                    pause_s = min(float(wanted), RETRY_AFTER_MOST_S)
+            except (OSError, HTTPException) as error:
+                reason = str(getattr(error, "reason", error)) or type(error).__name__
             else:
                 self._failing = False
                 return
-            if self._closed or attempt + 1 == RETRIES:
+            if attempt + 1 == RETRIES or self._closing.wait(pause_s):
                 break
-            time.sleep(pause_s)  # in the thread of the sender
         self._failed(reason)
 
     def _failed(self, reason: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol, cast
@@ -184,16 +184,12 @@ def built_in_front_ends(
     on_error: OnError,
     listening: Listening,
     everywhere: Listening,
-) -> list[BuiltInFrontEnd]:
+) -> Iterator[BuiltInFrontEnd]:
     """The gateway first."""
-    found: list[BuiltInFrontEnd] = []
     if listeners.visitors:
-        found.append(
-            GatewayFrontEnd(config, decision, listeners.visitors, on_error, listening, everywhere)
-        )
+        yield GatewayFrontEnd(config, decision, listeners.visitors, on_error, listening, everywhere)
     if listeners.decide:
-        found.append(DecideFrontEnd(config, decision, listeners.decide, on_error))
-    return found
+        yield DecideFrontEnd(config, decision, listeners.decide, on_error)
 
 
 def arrival_limits(config: Config) -> ArrivalLimits:

@@ -27,7 +27,12 @@ from greenroom.runtime.capacity import ProcessCapacity, WithTargets
 from greenroom.runtime.control_plane import ControlPlane
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.followed_config import FollowedConfig
-from greenroom.runtime.front_ends import FrontEnd, MakeFrontEnd, built_in_front_ends
+from greenroom.runtime.front_ends import (
+    BuiltInFrontEnd,
+    FrontEnd,
+    MakeFrontEnd,
+    built_in_front_ends,
+)
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore, tend
 from greenroom.runtime.loops import OnError, keep_time
@@ -121,17 +126,19 @@ class Serving:
         self._settle(table, ledgers.open)
         self.front_ends: list[FrontEnd] = []
         ending.callback(self._close_front_ends)
-        built_in = built_in_front_ends(
+        self._gateway: BuiltInFrontEnd | None = None
+        for built_in in built_in_front_ends(
             config,
             decision,
             process.listeners,
             on_error,
             published.here,
             published.everywhere,
-        )
-        self._gateway = next(iter(built_in), None)
-        self.front_ends += built_in
-        self.front_ends += [make(config, decision) for make in make_front_ends]
+        ):
+            self._gateway = self._gateway or built_in
+            self.front_ends.append(built_in)  # one after the other: all are closed if one fails
+        for make in make_front_ends:
+            self.front_ends.append(make(config, decision))
         self._answers: SeesAnswers | None = next(
             (one.answers for one in self.front_ends if one.answers), None
         )

@@ -97,6 +97,7 @@ async def run(counter: ctypes.CDLL, requests: int, collector: str) -> None:
                 tracer = Tracer(Tracing(endpoint=collector, one_in=one_in), "0", gateway.state.now)
                 send = tracer.flush
                 gateway.state.trace, gateway.state.on_span = tracer.begin, tracer.end
+                gateway.state.traced_share = 1 / one_in
                 count(name, number, send)
                 tracer.close()
         gateway.close()

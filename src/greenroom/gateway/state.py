@@ -78,6 +78,8 @@ class GatewayState:
         self.on_request = on_request
         """Notified of what became of each request; nothing is measured for None."""
         self.trace: Callable[[Arrival, Peer], RequestSpan | None] | None = None
+        self.traced_share = 0.0
+        """Of the requests of peers that are not trusted `trace` is asked about so many."""
         self.on_span: RequestObserver | None = None
         self.varying: tuple[Varying, ...] = ()
         self.read_head: ReadHead = read_head

@@ -129,6 +129,7 @@ class GatewayFrontEnd:
             before.close(wait_s=0)
         self._tracer = _tracer(config, state.now)
         state.trace = self._tracer.begin if self._tracer else None
+        state.traced_share = self._tracer.share if self._tracer else 0.0
         state.on_span = self._tracer.end if self._tracer else None
 
 

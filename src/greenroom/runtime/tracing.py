@@ -36,7 +36,7 @@ class Tracer:
     def __init__(self, settings: Tracing, version: str, now_s: Callable[[], float]) -> None:
         """`now_s` is the gateway's clock, which spans are measured by."""
         self.settings = settings
-        self._share = 1 / settings.one_in
+        self.share = 1 / settings.one_in
         self._now_s = now_s
         self._sender = SpanSender(
             settings.endpoint, resource(version), ("greenroom", version), spans_of
@@ -44,16 +44,19 @@ class Tracer:
         self.flush = self._sender.flush
 
     def begin(self, arrival: Arrival, peer: Peer) -> RequestSpan | None:
-        """Visitors cannot say that they are traced: only a trusted proxy's word counts."""
-        if peer.trusted and (told := _PARENT.fullmatch(arrival.header(b"traceparent") or b"")):
-            if not int(told[3], 16) & SAMPLED:
+        """Visitors cannot say that they are traced: only a trusted proxy's word counts. Of the others
+        the gateway asks about `share` of the requests.
+        """
+        if peer.trusted:
+            if told := _PARENT.fullmatch(arrival.header(b"traceparent") or b""):
+                if not int(told[3], 16) & SAMPLED:
+                    return None
+                trace_id, parent_id = (bytes.fromhex(told[group].decode()) for group in (1, 2))
+                state = b",".join(arrival.values(b"tracestate"))
+                state = state if len(state) <= STATE_MAX else b""
+                return RequestSpan(trace_id, os.urandom(8), os.urandom(8), parent_id, state)
+            if random() >= self.share:  # noqa: S311  a sample, no secret
                 return None
-            trace_id, parent_id = (bytes.fromhex(told[group].decode()) for group in (1, 2))
-            state = b",".join(arrival.values(b"tracestate"))
-            state = state if len(state) <= STATE_MAX else b""
-            return RequestSpan(trace_id, os.urandom(8), os.urandom(8), parent_id, state)
-        if random() >= self._share:  # noqa: S311  a sample, no secret
-            return None
         ids = os.urandom(32)
         return RequestSpan(ids[:16], ids[16:24], ids[24:], b"", b"")
 

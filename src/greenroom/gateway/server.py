@@ -17,7 +17,8 @@ from greenroom.gateway.documents import Documents, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.flights import Flights
-from greenroom.gateway.origin.pool import OriginRequest, Pool
+from greenroom.gateway.origin.origin_request import OriginRequest
+from greenroom.gateway.origin.pool import Pool
 from greenroom.gateway.request_record import RequestObserver
 from greenroom.gateway.state import GatewayState, Receiver
 from greenroom.gateway.visitor.connection import Connections, VisitorConnection

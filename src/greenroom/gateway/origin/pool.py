@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
@@ -20,13 +19,12 @@ from greenroom.decision.verdict import Forward
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.flights import Flights
+from greenroom.gateway.origin.origin_request import OriginRequest
 from greenroom.gateway.origin.shares import Shares, Taker, is_same_client, ticket_of
 from greenroom.gateway.origin.unread import is_broken, unread
 from greenroom.gateway.origin.waiting import WaitingRequests
-from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.wire.answer_head import NO_BODY, AnswerHead, end_of_lf_head, read_answer_head
 from greenroom.gateway.wire.body import BadBody, Body, ChunkedBody, LengthBody, UntilClose
-from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.websocket import verified
 from greenroom.model.visit import Arrival
 from greenroom.outbound import OutboundRefused
@@ -35,68 +33,6 @@ from greenroom.settings.limits import Limits
 log = structlog.get_logger(__name__)
 
 PROMOTED_AT_ONCE = 8  # requests set aside that are looked at again when a connection comes back
-
-
-class OriginRequest:
-    """A request that wants a connection, and what the connection calls it about its answer.
-    `connected` or `not_connected` is called once, unless it withdraws before.
-    """
-
-    head: RequestHead
-    forward: Forward | None = None
-    key: bytes = b""  # Sec-WebSocket-Key of a WebSocket request, or empty
-    tunnelling: bool = False  # bytes are carried both ways as they come
-    hints: int = 0  # interim answers so far
-    queued_s: float = 0.0  # waited for a connection
-    span: RequestSpan | None = None
-
-    @abstractmethod
-    def waits(self) -> None: ...
-
-    @abstractmethod
-    def connected(self, connection: OriginConnection) -> None:
-        """The connection is the request's until it releases or aborts it."""
-
-    @abstractmethod
-    def not_connected(self, status: int) -> None: ...
-
-    @abstractmethod
-    def interim(self, head: AnswerHead) -> None: ...
-
-    @abstractmethod
-    def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
-        """The head of the answer and the first of its body; `done` when that is all."""
-
-    @abstractmethod
-    def answer_continues(self, payload: bytes, done: bool) -> None: ...
-
-    @abstractmethod
-    def open_tunnel(self, head: AnswerHead, rest: bytes) -> None: ...
-
-    @abstractmethod
-    def from_tunnel(self, data: bytes) -> None: ...
-
-    @abstractmethod
-    def released(self) -> bool:
-        """The connection is free of this request; returns whether it may serve another one."""
-
-    @abstractmethod
-    def origin_is_full(self) -> None: ...
-
-    @abstractmethod
-    def origin_has_room(self) -> None: ...
-
-    @abstractmethod
-    def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it was used before and no byte of this answer
-        came.
-        """
-
-    @abstractmethod
-    def origin_failed(self, status: int) -> None: ...
-
-    @abstractmethod
-    def broken(self, error: BaseException) -> None: ...
 
 
 class OriginConnection(asyncio.Protocol):

@@ -14,7 +14,8 @@ from greenroom.decision.late_try import LateTry
 from greenroom.decision.render import OUTAGE, origin_error, render
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.gateway.documents import is_document
-from greenroom.gateway.origin.pool import OriginConnection, OriginRequest, Pool
+from greenroom.gateway.origin.origin_request import OriginRequest
+from greenroom.gateway.origin.pool import OriginConnection, Pool
 from greenroom.gateway.request_record import RequestRecord
 from greenroom.gateway.request_span import RequestSpan
 from greenroom.gateway.visitor.long_poll import LongPoll, hold

@@ -29,7 +29,9 @@ class OriginRequest:
 
     @abstractmethod
     def connected(self, connection: Any) -> None:
-        """An OriginConnection, which knows this class. It is the request's until it releases or aborts it."""
+        """An OriginConnection, which knows this class: the request's until it releases or aborts
+        it.
+        """
 
     @abstractmethod
     def not_connected(self, status: int) -> None: ...

@@ -56,9 +56,17 @@ class TwoCenters:
             for center in centers:
                 self.trial.sync(center)
 
-    def move(self, center: Center, old: bytes) -> Outcome:
+    def move(self, center: Center, old: bytes, nonce: int = 7) -> Outcome:
         """The same press, however often."""
-        return center.move(old, successor(old), True, 7, self.now_ms)
+        return center.move(old, successor(old), True, nonce, self.now_ms)
+
+    def pressed_at_one_moment(self) -> list[bool]:
+        """Who is refused."""
+        presses = ((self.here, 8), (self.there, 7))
+        for center, nonce in presses:
+            assert self.move(center, ticket_id(9), nonce).searching
+        self.sync(6, self.here, self.there)
+        return [self.move(center, ticket_id(9), nonce).storage_failed for center, nonce in presses]
 
     def takes_back_what_has_not_moved(self, cut_s: int) -> Outcome:
         """While the end of the cancelled move is on its way to a data center."""
@@ -71,6 +79,11 @@ class TwoCenters:
         assert self.move(there, self.new).searching
         self.sync(6, there, here)
         return self.move(there, self.new)
+
+
+def test_of_two_presses_at_one_moment_one_wins() -> None:
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    assert world.pressed_at_one_moment() == [True, False]
 
 
 @pytest.mark.parametrize("cut_s", [70, 7_200])
@@ -116,6 +129,7 @@ def test_redis_moves_the_same_places(tmp_path: Path) -> None:
         assert found.moved > 0
         pair = [RedisCenter(client, ROOM, name) for name in ("dc3", "dc4")]
         world = TwoCenters(list(pair))
+        assert world.pressed_at_one_moment() == [True, False]
         assert world.takes_back_what_has_not_moved(70).storage_failed
         assert world.move(world.here, ticket_id(2)).searching
         forgets_the_newest_field(client, f"{pair[0].place}:state")

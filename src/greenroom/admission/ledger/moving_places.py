@@ -51,10 +51,11 @@ def move_among(
     here = _known(ledger, old, now_ms)
     if here == SPENT and old not in ledger.moves.elsewhere:
         return GONE
-    asked = places.asked[old] = OpenMove(new, now_ms, nonce, absent, here, now_ms)
+    serial = now_ms * 1_000 + nonce % 1_000  # two presses at one moment differ
+    asked = places.asked[old] = OpenMove(new, serial, nonce, absent, here, now_ms)
     places.olds[new] = old
     places.spoken = True
-    _hold(ledger, old, new, ledger.data_center, now_ms, here, now_ms)
+    _hold(ledger, old, new, ledger.data_center, serial, here, now_ms)
     return held(len(ledger.line), now_ms)
 
 

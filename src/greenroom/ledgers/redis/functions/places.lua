@@ -174,9 +174,10 @@ OPERATIONS[9] = function(old, new, absent, nonce) -- move
   if full or places.arrives(old) or not connected() then return places.outcome_of('failed') end
   local here = places.known_of(old)
   if here == ID_SPENT and not call('ZSCORE', k.elsewhere, old) then return gone() end
-  places.save_ask(old, {new = new, serial = now, nonce = nonce, absent = absent, here = here, since_ms = now, phase = MOVE_ASK, outcome = '', done = false})
+  local serial = now * 1000 + nonce % 1000 -- two presses at one moment differ
+  places.save_ask(old, {new = new, serial = serial, nonce = nonce, absent = absent, here = here, since_ms = now, phase = MOVE_ASK, outcome = '', done = false})
   call('HSET', k.place_olds, new, old)
-  places.hold_id(old, new, '', now, here)
+  places.hold_id(old, new, '', serial, here)
   return places.pending()
 end
 

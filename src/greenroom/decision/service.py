@@ -117,10 +117,14 @@ class DecisionService:
         self._calendar = CalendarLink(self._moving, sealer, failed, observe)
         self.calling = Calling(sealer, clock.now_ms, failed, observe)
         self._moving.moved = self._moved
-        self._moving.here = lambda: self.data_centers.here if self.data_centers else NO_HOME
+        self._moving.here = self._here
         self._more_time = MoreTime(sealer, clock.now_ms, failed, observe)
         self._ways = self._by_question()
         self._next_ray = count(int.from_bytes(entropy(RAY_BYTES), "big") | 1).__next__
+
+    def _here(self) -> bytes:
+        # no lambda in __init__: compiled, it would expect the None that is assigned there
+        return self.data_centers.here if self.data_centers else NO_HOME
 
     def use(self, table: RoomTable) -> None:
         self.table = table

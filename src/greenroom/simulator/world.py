@@ -130,7 +130,7 @@ class World:
         self.coordinator_down(fault, change)
 
     def loss(self, fault: Fault, change: int) -> None:
-        self.links.loss += change * fault.amount / 100
+        self.links.loss = round(self.links.loss + change * fault.amount / 100, 9)
 
     def churn(self, fault: Fault, change: int) -> None:
         if change > 0 and self.agenda.now_ms < START_MS + fault.until_s * 1000:

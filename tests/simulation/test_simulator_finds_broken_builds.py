@@ -298,6 +298,17 @@ def forgets_orphans(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Coordinator, "_begin_epoch", forgetful)
 
 
+@broken(126)
+def keeps_orphans_for_ever(patch: pytest.MonkeyPatch) -> None:
+    def never(original: Any, self: DataCenter) -> int:
+        orphans, self.orphans = self.orphans, 0
+        alarm_ms: int = original(self)
+        self.orphans = orphans
+        return alarm_ms
+
+    around(patch, DataCenter, "next_alarm_ms", never)
+
+
 @broken(0)
 def keeps_the_session_that_it_gives(patch: pytest.MonkeyPatch) -> None:
     def give(ledger: Any, ticket_id: bytes, to: str, now_ms: int) -> None:

@@ -11,7 +11,7 @@ from greenroom.admission.ledger.newcomers import PART
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.lease_model import LeaseModel
-from greenroom.simulator.progress import LineProgress
+from greenroom.simulator.progress import LineProgress, calm_s
 from greenroom.simulator.scenario import START_MS
 from greenroom.simulator.visitor import Center, SimulatedVisitor
 from greenroom.simulator.world import World
@@ -82,6 +82,7 @@ class Watch:
         self.found: dict[str, list[str]] = {}
         self.progress = LineProgress(world, lambda problem: self.note("I5", problem))
         self._ahead: tuple[int, int, int] | None = None
+        self._fenced_ms: dict[str, int] = {}
         if isinstance(world.system, LeaseModel):
             world.system.before_poll, world.system.after_poll = self._polled, self._answered
         world.on_sample = self._lookahead
@@ -95,6 +96,8 @@ class Watch:
     def _lookahead(self, now_ms: int) -> None:
         system = self.world.system
         self.progress.sample(now_ms)
+        if isinstance(system, LeaseModel) and self.world.scenario.fence_s:
+            self._note_fenced(system, now_ms)
         if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(
             system, LeaseModel
         ):
@@ -123,6 +126,26 @@ class Watch:
             )
         for center in system.centers:
             self._keys(center)
+
+    def _note_fenced(self, system: LeaseModel, now_ms: int) -> None:
+        """Where messages are lost all the time, a fence may also pass after the last fault."""
+        coordinator_ms = system.coordinator_ms()
+        for center in system.coordinator.data_centers.values():
+            silent_ms = coordinator_ms - (center.contact_ms or coordinator_ms)
+            if silent_ms >= self.world.scenario.fence_s * 1000:
+                self._fenced_ms[center.name] = now_ms
+
+    def orphans(self, now_ms: int) -> int:
+        """Units kept for sessions that must be over: not those of a fence that has just passed."""
+        scenario, system = self.world.scenario, self.world.system
+        if not isinstance(system, LeaseModel):
+            return 0
+        kept_ms = 1_000 * calm_s(scenario.room, scenario.faults)
+        return sum(
+            center.orphans
+            for center in system.coordinator.data_centers.values()
+            if now_ms - self._fenced_ms.get(center.name, -kept_ms) > kept_ms
+        )
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
         """The ledger does not expose its expectation and its current method, so this looks
@@ -241,7 +264,7 @@ def _calm(watch: Watch) -> list[str]:
     if not isinstance(system, LeaseModel) or not watch.progress.calm:
         return []
     coordinator = system.coordinator
-    orphans = sum(center.orphans for center in coordinator.data_centers.values())
+    orphans = watch.orphans(world.agenda.now_ms)
     closing = sum(center.ledger.lease.closing for center in system.centers)
     idle = {
         f"{orphans} units are kept for sessions that must be over": orphans,

@@ -273,7 +273,7 @@ class LeaseModel:
         self.coordinator.forecaster.due_ms = NEVER_MS
 
     def _make_coordinator(self) -> Coordinator:
-        coordinator = Coordinator(self._listed, self._room, self._coordinator_ms())
+        coordinator = Coordinator(self._listed, self._room, self.coordinator_ms())
         coordinator.fence_ms = self._fence_ms
         return coordinator
 
@@ -306,7 +306,7 @@ class LeaseModel:
 
     def enlist(self, center: int, listed: bool) -> None:
         self.centers[center].listed = listed
-        self.coordinator.enlist(self._listed, self._coordinator_ms())
+        self.coordinator.enlist(self._listed, self.coordinator_ms())
 
     def follows(self, since_ms: int) -> bool:
         listed = [one for one in self.centers if one.listed]
@@ -316,7 +316,7 @@ class LeaseModel:
         )
 
     def draw(self) -> tuple[dict[bytes, int], int]:
-        floor_key = make_key(self._coordinator_ms(), 0)
+        floor_key = make_key(self.coordinator_ms(), 0)
         drawn = sorted(
             {
                 one
@@ -359,7 +359,7 @@ class LeaseModel:
             center.time.put_right(steady_ms + center.skew_ms, expected_ms, line_ms), steady_ms
         )
 
-    def _coordinator_ms(self) -> int:
+    def coordinator_ms(self) -> int:
         return self._agenda.now_ms + self._coordinator_skew_ms
 
     def _done(self, visitor: SimulatedVisitor, outcome: Outcome) -> Outcome:
@@ -412,7 +412,7 @@ class LeaseModel:
     def _coordinator_hears(self, number: int, up: SyncUp, batch: int) -> None:
         if not self.coordinator_down and self.centers[number].listed:
             down = self.coordinator.sync(
-                up, self._coordinator_ms(), self._random_bits.getrandbits(64)
+                up, self.coordinator_ms(), self._random_bits.getrandbits(64)
             )
             self._links.send(number, self._center_hears, number, down, batch, up.want > 0)
 

@@ -94,3 +94,42 @@ def test_no_number_or_text_is_compared_by_identity(module: str) -> None:
         and not isinstance(value, Enum)
     ]
     assert wrong == []
+
+
+def late_reads(source: str) -> list[str]:
+    """Attributes that `__init__` assigns and a function inside it reads, which runs later."""
+    found = []
+    for init in ast.walk(ast.parse(source)):
+        if not isinstance(init, ast.FunctionDef) or init.name != "__init__":
+            continue
+        inside = [one for one in ast.walk(init) if isinstance(one, ast.FunctionDef | ast.Lambda)]
+        attributes = [
+            [
+                one
+                for one in ast.walk(function)
+                if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self"
+            ]
+            for function in inside
+        ]
+        assigned = {one.attr for one in attributes[0] if isinstance(one.ctx, ast.Store)}
+        found += [
+            f"{one.lineno}: {one.attr}"
+            for within in attributes[1:]
+            for one in within
+            if isinstance(one.ctx, ast.Load) and one.attr in assigned
+        ]
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_function_inside_init_reads_what_init_assigns(module: str) -> None:
+    """Compiled, it takes the attribute for what was assigned there: a None for None for ever."""
+    assert late_reads(file_of(module).read_text()) == []
+
+
+def test_a_function_that_reads_what_init_assigns_is_found() -> None:
+    source = (
+        "class A:\n def __init__(self):\n  self.b = None\n  self.c = lambda: {}\n  self.d = [{}]"
+    )
+    assert late_reads(source.format("self.b", "self.b")) == ["4: b"]
+    assert late_reads(source.format("self.e", "self.b")) == []

@@ -2,18 +2,32 @@
 at once, links replayed, messages lost and late, data centers cut off, the coordinator killed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import redis
 from admission_world import START_MS, small_room, ticket_id
+from msgspec import structs
 from place_trials import Center, PlaceTrial, PureCenter, RedisCenter
-from redis_world import TRIAL_LIBRARY, RedisServer
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.coordinator import place_relay
 from greenroom.admission.ledger import barred_places, moving_places
-from greenroom.admission.messages.places import SESSION, PlacesUp
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.messages.moves import MovesDown
+from greenroom.admission.messages.places import (
+    ASK,
+    BUSY,
+    CANCEL,
+    COMMIT,
+    DONE,
+    FREE,
+    SESSION,
+    PlacesDown,
+    PlacesUp,
+)
 from greenroom.decision.moving_place import successor
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -35,6 +49,9 @@ def test_one_place_stays_one_place_in_all_data_centers(seed: int, faults: bool) 
     assert found.found == []
     assert found.moved > 20
     assert found.back > 0
+
+
+Ask = tuple[bytes, bytes, str, int, int]
 
 
 class TwoCenters:
@@ -60,6 +77,40 @@ class TwoCenters:
         """The same press, however often."""
         return center.move(old, successor(old), True, nonce, self.now_ms)
 
+    def asks(self, center: Center, one: bytes) -> Outcome:
+        return center.poll(one, make_key(START_MS, 1), self.now_ms)
+
+    def fill(self, center: Center) -> None:
+        """With other visitors, until one has to wait."""
+        one = ticket_id(100 + self.now_ms)
+        while center.poll(one, make_key(self.now_ms, 2), self.now_ms).standing is Standing.ADMITTED:
+            self.sync(1, center)
+            one = ticket_id(100 + self.now_ms)
+
+    def turn_after_a_failure(self, center: Center, one: bytes) -> Outcome:
+        """The visitor enters, the origin fails, and the session is over."""
+        while self.asks(center, one).standing is not Standing.ADMITTED:
+            self.sync(1, self.here, self.there, every_ms=2_000)
+        assert center.fail(one, self.now_ms).standing is Standing.ACTIVE
+        self.sync(8, self.here, self.there, every_ms=9_000)
+        self.fill(center)
+        return center.reenter(one, make_key(START_MS, 1), self.now_ms)
+
+    def relays(self, center: Center, *asks: Ask) -> tuple[tuple[bytes, str, int, int, int], ...]:
+        """To this data center; returns what it says of them."""
+        self.tells(center, places=PlacesDown(asks))
+        return self.said(center)
+
+    def tells(self, center: Center, **what: object) -> None:
+        up = center.report(self.now_ms)
+        down = self.trial.coordinator.sync(up, self.now_ms, 0)
+        moves = structs.replace(down.moves or MovesDown(0, 0), **what)
+        center.apply(structs.replace(down, moves=moves), self.now_ms)
+
+    def said(self, center: Center) -> tuple[tuple[bytes, str, int, int, int], ...]:
+        moves = center.report(self.now_ms).moves
+        return moves.places.said if moves and moves.places else ()
+
     def pressed_at_one_moment(self) -> list[bool]:
         """Who is refused."""
         presses = ((self.here, 8), (self.there, 7))
@@ -79,6 +130,197 @@ class TwoCenters:
         assert self.move(there, self.new).searching
         self.sync(6, there, here)
         return self.move(there, self.new)
+
+
+Open = Callable[[], TwoCenters]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    try:
+        client = server.client()
+        client.function_load(TRIAL_LIBRARY.source)
+        yield client
+    finally:
+        server.kill()
+
+
+World = Callable[..., TwoCenters]
+
+
+@pytest.fixture(params=["memory", "redis"])
+def world_of(request: pytest.FixtureRequest) -> Iterator[World]:
+    found: list[RedisCenter] = []
+
+    def world(**changes: object) -> TwoCenters:
+        room, names = replace(ROOM, **changes), ("dc0", "dc1")
+        if request.param == "memory":
+            return TwoCenters([PureCenter(room, name) for name in names])
+        client: redis.Redis = request.getfixturevalue("client")
+        client.flushall()
+        found.extend([RedisCenter(client, room, name) for name in names])
+        return TwoCenters(list(found))
+
+    yield world
+    assert all(center.found == [] for center in found)
+
+
+@pytest.fixture
+def world(world_of: World) -> TwoCenters:
+    return world_of()
+
+
+def test_a_session_that_is_sought_is_sought_no_more_while_it_moves(world: TwoCenters) -> None:
+    """The unit that would come for it may be the orphan of another visitor."""
+    here, there = world.here, world.there
+    for center in (here, there):
+        found = center.visit(world.one, make_key(START_MS, 1), "lost", world.now_ms, world.now_ms)
+        assert found.standing is Standing.ACTIVE  # on trust
+        moves = center.report(world.now_ms).moves
+        assert moves is not None
+        assert [one for one, *_ in moves.claims] == [world.one]
+    assert world.move(here, world.one).searching
+    world.relays(there, (world.one, world.new, here.name, 1, ASK))
+    for center in (here, there):
+        moves = center.report(world.now_ms).moves
+        assert moves is not None
+        assert moves.claims == ()
+
+
+def test_who_was_not_asked_takes_the_old_id_out_of_the_line(world: TwoCenters) -> None:
+    there = world.there
+    world.fill(there)
+    assert world.asks(there, world.one).position > 0
+    waiting = there.report(world.now_ms).waiting
+    world.relays(there, (world.one, world.new, world.here.name, 1, COMMIT))
+    assert there.report(world.now_ms).waiting == waiting - 1
+    assert world.asks(there, world.one).moved
+
+
+def test_what_is_asked_again_is_answered_again_and_what_is_late_changes_nothing(
+    world: TwoCenters,
+) -> None:
+    one, new, there, source = world.one, world.new, world.there, world.here.name
+    assert world.relays(there, (one, new, source, 5, ASK)) == ((one, source, 5, ASK, FREE),)
+    for _ in range(4):  # as long as it is relayed
+        world.trial.now_ms += barred_places.SEEN_MS - 1_000
+        assert world.relays(there, (one, new, source, 5, ASK)) == ((one, source, 5, ASK, FREE),)
+    assert world.relays(there, (one, new, source, 5, CANCEL)) == ((one, source, 5, CANCEL, DONE),)
+    assert world.relays(there, (one, new, source, 5, ASK)) == ()
+    assert world.relays(there, (one, new, source, 4, CANCEL)) == ((one, source, 4, CANCEL, DONE),)
+    assert world.asks(there, one).standing is not Standing.GONE
+
+
+def test_a_bar_is_lifted_only_by_its_own_move(world: TwoCenters) -> None:
+    """A source that lost its state may have committed what it asks about again."""
+    one, new, there, source = world.one, world.new, world.there, world.here.name
+    world.relays(there, (one, new, source, 5, ASK))
+    assert world.relays(there, (one, new, source, 6, ASK)) == ((one, source, 6, ASK, BUSY),)
+    world.relays(there, (one, new, source, 6, CANCEL))
+    assert world.asks(there, one).searching
+    world.relays(there, (one, new, "dc2", 5, CANCEL))
+    assert world.asks(there, one).searching
+    world.trial.now_ms += barred_places.TOLD_MS
+    assert world.asks(there, one).moved
+
+
+def test_a_session_that_comes_late_goes_on_to_its_visitor(world: TwoCenters) -> None:
+    here, there, arrivals = world.here, world.there, ((world.one, 0),)
+    world.relays(there, (world.one, world.new, here.name, 5, COMMIT))
+    world.tells(there, arrived=1, arrivals=arrivals)
+    moves = there.report(world.now_ms).moves
+    assert moves is not None
+    assert [gift[:2] for gift in moves.gifts] == [(world.new, here.name)]
+    assert there.view(world.one, world.now_ms).moved
+
+
+def test_what_nobody_knows_does_not_move(world: TwoCenters) -> None:
+    """A code of a session that is over everywhere."""
+    press = (world.one, world.new, False, 7)
+    assert world.here.move(*press, world.now_ms).searching
+    world.sync(6, world.here, world.there)
+    assert world.here.move(*press, world.now_ms).standing is Standing.GONE
+    assert rows_of(world.here)["barred"] == rows_of(world.there)["barred"] == 0
+
+
+def test_a_second_press_finds_the_link_used_while_the_first_is_not_known_everywhere(
+    world: TwoCenters,
+) -> None:
+    here, there, another = world.here, world.there, 8
+    assert world.move(here, world.one).searching
+    assert world.move(here, world.one, another).standing is Standing.GONE
+    world.sync(2, there, here)
+    assert world.move(here, world.one).standing is Standing.WAITING
+    assert rows_of(there)["place_asks"] == 0
+    assert world.move(here, world.one, another).standing is Standing.GONE
+
+
+def test_a_data_center_that_was_given_up_is_not_waited_for(world: TwoCenters) -> None:
+    assert world.move(world.here, world.one).searching
+    world.sync(2, world.here, every_ms=6_000)
+    assert world.move(world.here, world.one).searching
+    world.trial.coordinator.give_up(world.there.name, world.now_ms)
+    world.sync(1, world.here)
+    assert world.move(world.here, world.one).standing is Standing.WAITING
+
+
+def test_what_a_ledger_asked_before_it_lost_its_state_is_asked_no_more() -> None:
+    here, there = (PureCenter(ROOM, name) for name in ("dc0", "dc1"))
+    world = TwoCenters([here, there])
+    assert world.move(here, world.one).searching
+    world.sync(1, here)
+    here.ledger = Ledger(ROOM, here.name, world.now_ms, world.now_ms)
+    world.sync(2, here, there)
+    assert rows_of(there)["barred"] == 0
+
+
+def test_a_session_is_waited_for_from_the_commit_on(world: TwoCenters) -> None:
+    here, one = world.here, world.one
+    assert world.move(here, one).searching
+    moves = here.report(world.now_ms).moves
+    assert moves is not None
+    assert moves.places is not None
+    ((*_, serial, _),) = moves.places.asks
+    world.sync(2, here, every_ms=6_000)
+    world.tells(here, places=PlacesDown((), ((one, serial, ASK, SESSION),)))
+    world.sync(1, here, every_ms=6_000)
+    assert world.move(here, one).searching
+    world.sync(1, here, every_ms=9_000)
+    assert world.move(here, one).standing is Standing.GONE
+
+
+def test_a_place_on_its_way_is_not_moved_on(world: TwoCenters) -> None:
+    assert world.move(world.here, world.one).searching
+    assert world.move(world.here, world.new).storage_failed
+
+
+def test_a_data_center_that_is_cut_off_refuses_a_press_at_once(world: TwoCenters) -> None:
+    world.trial.now_ms += 60_000
+    assert world.move(world.here, world.one).storage_failed
+    assert rows_of(world.here)["barred"] == 0
+
+
+@pytest.mark.parametrize(("moves", "then"), [(True, 0), (True, 1), (False, 0)])
+def test_a_place_that_a_kept_turn_gave_gives_no_second_one_by_moving(
+    world_of: World, moves: bool, then: int
+) -> None:
+    """`then`: where its visitor enters next."""
+    world = world_of(total_active_users=1)
+    here, one = world.here, world.one
+    assert world.turn_after_a_failure(here, one).standing is Standing.WAITING
+    world.sync(4, here, world.there)
+    assert world.move(here, one).searching
+    if moves:
+        world.sync(6, here, world.there)
+        assert world.move(here, one).standing is Standing.WAITING
+        one = world.new
+    else:
+        world.trial.now_ms += barred_places.PENDING_MS
+        assert world.move(here, one).storage_failed
+        world.sync(6, here, world.there)
+    center = (here, world.there)[then]
+    assert world.turn_after_a_failure(center, one).standing is Standing.GONE
 
 
 def test_of_two_presses_at_one_moment_one_wins() -> None:
@@ -114,6 +356,92 @@ def test_open_moves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.move(world.here, ticket_id(1)).standing is Standing.WAITING
     world.sync(barred_places.PENDING_MS // 500, world.here, world.there)
     assert world.move(world.here, ticket_id(5)).searching
+
+
+TABLES = ("barred", "place_asks", "place_olds", "place_seen")
+
+
+def rows_of(center: Center) -> dict[str, int]:
+    """What is stored of moves."""
+    if isinstance(center, RedisCenter):
+        return {name: center.server.hlen(f"{center.place}:{name}") for name in TABLES}
+    assert isinstance(center, PureCenter)
+    places = center.ledger.moving_places
+    tables = (places.barred, places.asked, places.olds, places.seen)
+    return {name: len(table) for name, table in zip(TABLES, tables, strict=True)}
+
+
+def test_questions_about_moves_are_bounded_and_forgotten() -> None:
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    is_asked_about_too_many(world, barred_places.ASKED_MAX, barred_places.SEEN_MAX)
+
+
+def test_redis_bounds_and_forgets_questions_about_moves(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving_places, "SEEN_MAX", 40)
+    client.flushall()
+    with broken_library(client, "MOVE_SEEN_MAX", "40"):
+        pair = [RedisCenter(client, ROOM, name) for name in ("dc0", "dc1")]
+        is_asked_about_too_many(TwoCenters(list(pair)), 20, 40)
+    assert [center.found for center in pair] == [[], []]
+
+
+def is_asked_about_too_many(world: TwoCenters, most: int, remembered: int) -> None:
+    """As many ids as a data center may ask about, four times one after the other."""
+    there, source = world.there, world.here.name
+    rounds = [
+        [
+            (ticket_id(1 + at * most + one), successor(b"%d" % one), source, 1 + at, ASK)
+            for one in range(most)
+        ]
+        for at in range(4)
+    ]
+    for asks in rounds:
+        said = world.relays(there, *asks)
+        assert [answer for *_, answer in said] == [FREE] * most
+        assert rows_of(there)["place_seen"] <= remembered + most
+    assert rows_of(there)["barred"] == 4 * most
+    first, *_ = rounds[0]
+    assert [answer for *_, answer in world.relays(there, first)] == [BUSY]  # it has been forgotten
+    world.relays(there, *[(*ask[:4], CANCEL) for asks in rounds for ask in asks])
+    assert rows_of(there)["barred"] == 0
+    assert world.asks(there, first[0]).standing is not Standing.GONE
+    world.trial.now_ms += barred_places.SEEN_MS
+    there.report(world.now_ms)
+    assert rows_of(there) == dict.fromkeys(TABLES, 0)
+
+
+def test_moves_are_refused_while_too_many_ids_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving_places, "BARRED_MAX", 3)
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    refuses_a_fourth(world)
+
+
+def test_redis_refuses_moves_while_too_many_ids_have_moved(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving_places, "BARRED_MAX", 3)
+    client.flushall()
+    with broken_library(client, "MOVE_BARRED_MAX", "3"):
+        pair = [RedisCenter(client, ROOM, name) for name in ("dc0", "dc1")]
+        refuses_a_fourth(TwoCenters(list(pair)))
+    assert [center.found for center in pair] == [[], []]
+
+
+def refuses_a_fourth(world: TwoCenters) -> None:
+    here, there = world.here, world.there
+    for number in range(1, 4):
+        assert world.move(here, ticket_id(number)).searching
+    world.sync(6, here, there)
+    for center in (here, there):
+        assert world.move(center, ticket_id(4)).storage_failed
+    assert world.move(here, ticket_id(3)).standing is Standing.WAITING
+    world.sync(1, here, there, every_ms=ROOM.session_ms + 360_000)
+    world.sync(3, here, there)
+    assert world.move(here, ticket_id(4)).searching
+    world.sync(40, here, there)
+    assert [rows_of(center)["place_olds"] for center in (here, there)] == [0, 0]
 
 
 def test_redis_moves_the_same_places(tmp_path: Path) -> None:

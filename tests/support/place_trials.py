@@ -14,6 +14,7 @@ from redis_twin import Twin
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.memory import CenterRow, center_row, recalled, room_row
+from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_places import move_among
 from greenroom.admission.ledger.visiting import visit
@@ -39,6 +40,10 @@ class Center(Protocol):
 
     def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome: ...
 
+    def fail(self, one: bytes, now_ms: int) -> Outcome: ...
+
+    def reenter(self, one: bytes, key: int, now_ms: int) -> Outcome: ...
+
     def report(self, now_ms: int) -> SyncUp: ...
 
     def apply(self, down: SyncDown, now_ms: int) -> None: ...
@@ -63,6 +68,12 @@ class PureCenter:
 
     def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome:
         return move_among(self.ledger, old, new, absent, nonce, now_ms)
+
+    def fail(self, one: bytes, now_ms: int) -> Outcome:
+        return fail(self.ledger, one, now_ms)
+
+    def reenter(self, one: bytes, key: int, now_ms: int) -> Outcome:
+        return reenter(self.ledger, one, key, now_ms, self.bits(64))
 
     def report(self, now_ms: int) -> SyncUp:
         self.ledger.sweep(now_ms)
@@ -94,7 +105,8 @@ class TwinCenter(Twin):
 
 class RedisCenter:
     def __init__(self, server: redis.Redis, room: Room, name: str) -> None:
-        self.name, self._twin = name, TwinCenter(server, room, name)
+        self.name, self.server = name, server
+        self._twin = TwinCenter(server, room, name)
 
     @property
     def found(self) -> list[str]:
@@ -116,6 +128,12 @@ class RedisCenter:
 
     def move(self, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int) -> Outcome:
         return self._twin.at(now_ms).move_among(old, new, absent, nonce)
+
+    def fail(self, one: bytes, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).fail(one)
+
+    def reenter(self, one: bytes, key: int, now_ms: int) -> Outcome:
+        return self._twin.at(now_ms).reenter(one, key)
 
     def report(self, now_ms: int) -> SyncUp:
         return self._twin.at(now_ms).report()[0]

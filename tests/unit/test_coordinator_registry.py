@@ -2,13 +2,15 @@
 centers that come and go.
 """
 
-from admission_world import START_MS, bits, small_room
+from admission_world import START_MS, bits, small_room, ticket_id
 
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.messages.sync import SyncDown
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.coordinator_registry import DORMANT_MS, CoordinatorRegistry
 from greenroom.model.room import Room
+from greenroom.model.visit import Standing, make_key
 
 FRA, NYC = "fra", "nyc"
 
@@ -102,6 +104,21 @@ def test_the_next_coordinator_goes_on_without_asking_anyone_first() -> None:
     } == held
     assert not following.coordinators["r"].doubting
     assert ask(following, FRA, ("r", fra))["r"].afresh, "the line was not remembered"
+
+
+def test_a_session_that_follows_its_visitor_is_written_for_both_data_centers() -> None:
+    room = small_room()
+    fra, nyc = ledgers(room)
+    registry, store = remembered(room, fra, nyc)
+    ask(registry, FRA, ("r", fra))
+    one, now_ms = ticket_id(1), START_MS
+    assert fra.arrive(one, now_ms, 1).standing is Standing.ADMITTED
+    visit(nyc, one, make_key(now_ms, 1), FRA, now_ms, now_ms, now_ms, 1)
+    for name, ledger in ((NYC, nyc), (FRA, fra), (FRA, fra)):
+        ask(registry, name, ("r", ledger))  # claimed, wanted, given
+        written(registry, store)
+    centers = board(room, rows=store).coordinators["r"].data_centers
+    assert (centers[FRA].moved_out, centers[NYC].moved_in) == (1, 1)
 
 
 def test_rows_of_an_earlier_life_are_believed_only_when_everybody_has_confirmed_them() -> None:

@@ -11,12 +11,16 @@ import pytest
 from decision_sites import Open, full, held, sites_in
 from visitors import NAVIGATES, Browser, Reply, Site, header
 
+from greenroom.admission.ledger.moving_places import hear
+from greenroom.admission.messages.places import ASK, PlacesDown
 from greenroom.decision.data_centers import DataCenters, home_of
-from greenroom.decision.moving_place import MOVES_MAX
+from greenroom.decision.moving_place import MOVES_MAX, successor
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
+from greenroom.model.record import replace
 from greenroom.model.room import LANGUAGES
+from greenroom.model.visit import HOME_BYTES
 from greenroom.pages.language import language
 
 UPDATE = ((b"greenroom-update", b"fifo"), (b"accept", b"application/json"))
@@ -91,6 +95,19 @@ def test_a_place_moves_by_one_press_and_the_old_page_says_so(site: Site) -> None
     assert WORDS["moved_lead"] in text(old.visit())
     assert len(site.ledgers["r"].ledger.line) == 2
     assert site.errors == []
+
+
+def test_who_is_held_while_the_place_may_move_is_told_the_same_place(site: Site) -> None:
+    in_line(site)
+    second, sealer = also_in_line(site), Sealer(site.ring)
+    ((name, cookie),) = second.jar.items()
+    ticket = sealer.open(cookie, site.stage.id, site.clock.ms)
+    assert ticket is not None
+    told = replace(ticket, home=(2).to_bytes(HOME_BYTES))  # as several data centers note it
+    second.jar[name] = sealer.seal(told, site.stage.id)
+    ask = (ticket.id, successor(ticket.id), "oslo", 1, ASK)
+    hear(site.ledgers["r"].ledger, PlacesDown((ask,)), site.clock.ms)
+    assert "2 in line" in text(second.visit())
 
 
 def test_a_session_moves_and_the_old_device_never_gets_in(site: Site) -> None:

@@ -19,10 +19,18 @@ TOLD_MS = 60_000
 SEEN_MS = 600_000
 """After the last time that the coordinator relayed the question."""
 
+SEEN_MAX: int = 8_000
+"""Questions that are remembered beyond those of the newest message; the newest ones. One that is
+forgotten and comes again bars a place that its visitor then takes back.
+"""
+
 ASKED_MAX = 4_000
 """Moves that were begun here in the last half minute, or are not known everywhere yet: 130 a second,
 160 KB a report. Further ones are refused: a data center that is cut off answers none of them.
 """
+
+BARRED_MAX: int = 250_000
+"""Ids that have moved, of all data centers: half an hour of `ASKED_MAX`. Then no more are asked for."""
 
 GONE, MOVED = Outcome(Standing.GONE), Outcome(Standing.GONE, moved=True)
 FAILED = Outcome(Standing.WAITING, storage_failed=True)

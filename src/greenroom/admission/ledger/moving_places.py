@@ -1,10 +1,14 @@
 """A ledger's operations on moves to another device among several data centers (`messages.places`)."""
 
+from itertools import islice
+
 from greenroom.admission.ledger.barred_places import (
     ASKED_MAX,
+    BARRED_MAX,
     FAILED,
     GONE,
     PENDING_MS,
+    SEEN_MAX,
     SEEN_MS,
     Barred,
     OpenMove,
@@ -46,6 +50,7 @@ def move_among(
     if told := places.told(old, 0, now_ms):
         return FAILED if told.searching else GONE
     full = len(places.asked) >= ASKED_MAX and asked is None
+    full = full or len(places.barred) >= BARRED_MAX
     if full or places.arrives(old) or not ledger.lease.connected(now_ms):
         return FAILED
     here = _known(ledger, old, now_ms)
@@ -88,7 +93,7 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
     said = []
     for old, new, source, serial, phase in down.asks:
         places.spoken = True
-        newest, answer, _ = places.seen.get((old, source), ((0, ASK), FREE, 0))
+        newest, answer, _ = places.seen.pop((old, source), ((0, ASK), FREE, 0))
         if (serial, phase) > newest:
             newest = serial, phase
             answer = _answer(ledger, old, new, source, serial, phase, now_ms)
@@ -98,6 +103,9 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
         elif (serial, phase) == newest:
             said.append((old, source, serial, phase, answer))
     places.said = tuple(said)
+    surplus = len(places.seen) - len(down.asks) - SEEN_MAX
+    for one in list(islice(places.seen, max(0, surplus))):  # the oldest
+        del places.seen[one]
     for old, serial, phase, answer in down.said:
         asked = places.asked.get(old)
         if asked is None or (asked.serial, asked.phase) != (serial, phase):

@@ -170,7 +170,7 @@ OPERATIONS[9] = function(old, new, absent, nonce) -- move
   if state.answered_ms and state.data_centers <= 1 then return places.move(old, new, absent) end
   local told, undecided = places.told(old)
   if told then return places.outcome_of(undecided and 'failed' or 'gone') end
-  local full = not ask and state.places > 0 and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX
+  local full = state.places > 0 and (not ask and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX or call('HLEN', k.barred) >= MOVE_BARRED_MAX)
   if full or places.arrives(old) or not connected() then return places.outcome_of('failed') end
   local here = places.known_of(old)
   if here == ID_SPENT and not call('ZSCORE', k.elsewhere, old) then return gone() end
@@ -230,6 +230,11 @@ function places.hear(down)
       for _, part in ipairs({old, source, serial, phase, found}) do said[#said + 1] = part end
     end
     state.places = 1
+  end
+  local surplus = call('ZCARD', k.place_seen_until) - #down.asks - MOVE_SEEN_MAX
+  if surplus > 0 then
+    for _, field in ipairs(call('ZRANGE', k.place_seen_until, 0, surplus - 1)) do call('HDEL', k.place_seen, field) end
+    call('ZREMRANGEBYRANK', k.place_seen_until, 0, surplus - 1)
   end
   if #said > 0 then call('SET', k.place_said, cmsgpack.pack(said)) else call('UNLINK', k.place_said) end
   for _, row in ipairs(down.said) do

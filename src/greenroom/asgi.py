@@ -96,6 +96,8 @@ class WaitingRoom:
         self, passed: Passed, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend
     ) -> None:
         requests = self.embedded.own_requests
+        if passed.document:
+            receive = _timing_body(receive, passed)
         try:
             await self.app(
                 _for_application(scope, requests), receive, _adding_ticket(send, requests, passed)
@@ -155,6 +157,26 @@ def _for_application(scope: AsgiScope, requests: AppRequests) -> AsgiScope:
         if cookies:
             kept.append((b"cookie", cookies))
     return {**scope, "headers": kept} if changed else scope
+
+
+def _timing_body(receive: AsgiReceive, passed: Passed) -> AsgiReceive:
+    whole = False
+
+    async def receive_timed() -> AsgiMessage:
+        nonlocal whole
+        if whole:  # what is left to receive is the end of the connection
+            return await receive()
+        passed.waits()
+        cut_off = False
+        try:
+            message = await receive()
+            whole = not message.get("more_body")
+            cut_off = message["type"] == "http.disconnect"
+        finally:
+            passed.received(cut_off=cut_off)
+        return message
+
+    return receive_timed
 
 
 def _adding_ticket(send: AsgiSend, requests: AppRequests, passed: Passed) -> AsgiSend:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
 from greenroom.model.answer import Answer
@@ -23,6 +23,7 @@ from greenroom.runtime.embedded import AppRequest, EmbeddedThread, Passed, sourc
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
+Found = TypeVar("Found", bytes, list[bytes])
 
 RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
 
@@ -69,6 +70,8 @@ class WaitingRoom:
             else:
                 del environ["HTTP_COOKIE"]
         answer = _Answer(self.embedded, verdict)
+        if verdict.document and "wsgi.input" in environ:
+            environ["wsgi.input"] = _TimedBody(environ, verdict)
         try:
             body = self.app(environ, self._adding_ticket(start_response, verdict, answer))
         except Exception:
@@ -126,6 +129,47 @@ class _Answer:
     def close(self) -> None:
         if (close := getattr(self._body, "close", None)) is not None:
             close()
+
+
+class _TimedBody:
+    """`wsgi.input` of a document."""
+
+    def __init__(self, environ: Environ, passed: Passed) -> None:
+        self._body, self._passed = environ["wsgi.input"], passed
+        length = environ.get("CONTENT_LENGTH") or ""
+        self._left = int(length) if length.isdigit() else 0
+
+    def read(self, *size: Any) -> bytes:
+        read: Callable[..., bytes] = self._body.read
+        return self._timed(read, size, None)
+
+    def readline(self, *size: Any) -> bytes:
+        read: Callable[..., bytes] = self._body.readline
+        return self._timed(read, size, 1)
+
+    def readlines(self, *hint: Any) -> list[bytes]:
+        read: Callable[..., list[bytes]] = self._body.readlines
+        return self._timed(read, hint, None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.readline, b"")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._body, name)
+
+    def _timed(self, read: Callable[..., Found], size: tuple[Any, ...], least: int | None) -> Found:
+        """`least` bytes, or as many as `size` says, or else all come from a body that is whole."""
+        self._passed.waits()
+        cut_off = True
+        try:
+            found = read(*size)
+            count = len(found) if isinstance(found, bytes) else sum(map(len, found))
+            self._left -= count
+            asked = size[0] if size and size[0] is not None and size[0] >= 0 else self._left + count
+            cut_off = self._left > 0 and count < min(asked, least or asked)
+        finally:
+            self._passed.received(cut_off=cut_off)
+        return found
 
 
 def _text(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

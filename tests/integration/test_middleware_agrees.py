@@ -4,6 +4,7 @@ the same decisions, the same answers.
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from front_end_stories import NAME, STORIES, origin, play_both
 from middleware_fronts import EMPTY, AsgiFront, WsgiFront
 from visitors import Site
 
+from greenroom import asgi, wsgi
 from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.asgi import WaitingRoom
 from greenroom.decision.observer import Decided
 from greenroom.decision.render import OUTAGE
 from greenroom.errors import InvalidConfig
+from greenroom.runtime import embedded
 from greenroom.wsgi import WaitingRoom as WsgiWaitingRoom
 
 FRONTS = {"asgi": AsgiFront, "wsgi": WsgiFront}
@@ -104,6 +107,75 @@ def test_what_the_application_has_not_begun_to_answer_is_pending(tmp_path: Path)
     assert pending[0][room_id].total == 1
     assert requests.pending_documents() == {}
     assert requests.documents.of(room_id).histogram.total == 2
+
+
+class SlowBody:
+    """Twice five bytes, ten seconds each; `broken` ends after the first."""
+
+    def __init__(self, clock: list[float], requests: Any, *, broken: bool) -> None:
+        self._clock, self._requests, self._broken = clock, requests, broken
+        self.pending: list[Any] = []
+        self._left = 2
+
+    def read(self, _size: int = -1) -> bytes:
+        self._clock[0] += 10
+        self._left -= 1
+        self.pending.append(self._requests.pending_documents())
+        return b"" if self._broken and not self._left else b"hello"
+
+    def message(self) -> Any:
+        piece = self.read()
+        if not piece:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": piece, "more_body": self._left > 0}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_time_of_an_upload_is_the_visitors_and_an_upload_broken_off_is_no_failure(
+    kind: Any, broken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    for module in (embedded, asgi, wsgi):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    site, front = site_of(tmp_path, kind)
+    (room_id,) = site.decisions.table.rooms
+    requests = front.room.embedded.own_requests
+    ticket = (b"Cookie", front.request("GET", "/", (HOST, PAGE)).cookie.partition(b";")[0])
+    body = SlowBody(clock, requests, broken=broken)
+    during: list[Any] = []
+
+    def answers(cut_off: bool) -> int:
+        clock[0] += 0.3
+        during.append(requests.pending_documents())
+        return 500 if cut_off else 200
+
+    async def asgi_app(_scope: Any, receive: Any, send: Any) -> None:
+        clock[0] += 0.1
+        while (message := await receive()).get("more_body"):
+            pass
+        status = answers(message["type"] == "http.disconnect")
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    def wsgi_app(environ: Any, start_response: Any) -> Any:
+        clock[0] += 0.1
+        pieces = [environ["wsgi.input"].read(5) for _ in range(2)]
+        start_response(f"{answers(b'' in pieces)} Status", [])
+        return []
+
+    front.room.app = asgi_app if kind is AsgiFront else wsgi_app
+    front.body, front.length = (body.message if kind is AsgiFront else body), "10"
+    answer = front.request("POST", "/", (HOST, PAGE, ticket))
+    documents = requests.documents.of(room_id)
+    assert body.pending == [{}, {}], "nobody waits for the application"
+    if broken:
+        assert (answer.status, documents.failed, documents.histogram.total) == (500, 0, 1)
+        assert during == [{}]
+    else:
+        assert during[0][room_id].sum_ms == pytest.approx(400), "before and after the body"
+        assert (documents.failed, documents.histogram.total) == (0, 2)
+        assert documents.histogram.sum_ms == pytest.approx(400)
+    assert requests.pending_documents() == {}
 
 
 def test_the_application_never_sees_a_ticket_and_never_sets_one(kind: Any, tmp_path: Path) -> None:

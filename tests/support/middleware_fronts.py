@@ -54,6 +54,11 @@ def _given(status: int, headers: Pairs, body: bytes) -> Given:
     return Given(status, headers, body, *cookies)
 
 
+class NoBody:
+    def __getattr__(self, _name: str) -> Any:
+        raise AssertionError("a body is never read for a decision")
+
+
 @dataclass
 class AsgiFront:
     """An application behind `greenroom.asgi`; `served` are the headers of each request that reached
@@ -65,6 +70,8 @@ class AsgiFront:
     policy: ForwardedPolicy = field(default_factory=ForwardedPolicy)
     errors: list[BaseException] = field(default_factory=list)
     served: list[Pairs] = field(default_factory=list)
+    body: Callable[[], Any] | None = None
+    """Makes the next message."""
 
     def __post_init__(self) -> None:
         self.room = AsgiWaitingRoom(self._app, EMPTY)
@@ -104,7 +111,8 @@ class AsgiFront:
             sent.append(message)
 
         async def receive() -> Any:
-            raise AssertionError("a body is never read for a decision")
+            assert self.body, "a body is never read for a decision"
+            return self.body()
 
         asyncio.run(self.room(scope, receive, send))
         start, *pieces = sent
@@ -116,11 +124,6 @@ class AsgiFront:
         )
 
 
-class NoBody:
-    def __getattr__(self, _name: str) -> Any:
-        raise AssertionError("a body is never read for a decision")
-
-
 @dataclass
 class WsgiFront:
     """An application behind `greenroom.wsgi`."""
@@ -130,6 +133,8 @@ class WsgiFront:
     policy: ForwardedPolicy = field(default_factory=ForwardedPolicy)
     errors: list[BaseException] = field(default_factory=list)
     served: list[Pairs] = field(default_factory=list)
+    body: Any = field(default_factory=NoBody)
+    length: str = ""
 
     def __post_init__(self) -> None:
         self.room = WsgiWaitingRoom(self._app, EMPTY)
@@ -157,7 +162,8 @@ class WsgiFront:
             "SERVER_NAME": "127.0.0.1",
             "SERVER_PORT": "80",
             "wsgi.url_scheme": "http",
-            "wsgi.input": NoBody(),
+            "wsgi.input": self.body,
+            "CONTENT_LENGTH": self.length,
         }
         for name, value in headers:
             key = "HTTP_" + name.decode().upper().replace("-", "_")

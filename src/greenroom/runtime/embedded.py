@@ -84,13 +84,25 @@ class Passed:
     reports the answer, with one call of `AppRequests.answered`.
     """
 
-    __slots__ = ("__weakref__", "arrival", "began_s", "document", "forward")
+    __slots__ = ("__weakref__", "arrival", "began_s", "cut_off", "document", "forward", "waits_s")
 
     def __init__(self, forward: Forward, arrival: Arrival) -> None:
         self.forward = forward
         self.arrival = arrival
         self.document = is_document(forward, arrival)
         self.began_s = time.monotonic()
+        self.waits_s = 0.0
+        """Since when the application waits for the body; 0: it does not."""
+        self.cut_off = False
+        """The visitor ended the connection before the body was whole."""
+
+    def waits(self) -> None:
+        """How long a body takes is the visitor's doing, and no time of the application."""
+        self.waits_s = time.monotonic()
+
+    def received(self, *, cut_off: bool) -> None:
+        self.began_s += time.monotonic() - self.waits_s
+        self.waits_s, self.cut_off = 0.0, cut_off
 
 
 class AppRequests:
@@ -167,6 +179,8 @@ class AppRequests:
         if passed not in self._pending:
             return passed.forward.set_cookie
         self._pending.discard(passed)
+        if passed.cut_off:
+            return passed.forward.set_cookie
         seconds = max(0.0, began_s - passed.began_s)
         self.documents.answered(passed.forward, passed.arrival, status, seconds)
         if status not in FAILURES or self.closed:
@@ -180,7 +194,8 @@ class AppRequests:
     def pending_documents(self) -> dict[str, Histogram]:
         now_s, ages = time.monotonic(), dict[str, list[float]]()
         for passed in list(self._pending):
-            ages.setdefault(passed.forward.room_id, []).append(1000 * (now_s - passed.began_s))
+            if not (passed.waits_s or passed.cut_off):
+                ages.setdefault(passed.forward.room_id, []).append(1000 * (now_s - passed.began_s))
         return {room_id: Histogram.of(found) for room_id, found in ages.items()}
 
     def bound_in_flight(self, objectives: Mapping[str, int]) -> None:

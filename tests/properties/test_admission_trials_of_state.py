@@ -160,9 +160,9 @@ def never_gives_freed_units_back(patch: pytest.MonkeyPatch) -> None:
 @broken(trials.while_the_origin_fails)
 def frees_the_unit_of_a_kept_turn_twice(patch: pytest.MonkeyPatch) -> None:
     def expired(
-        original: Any, self: Ledger, ticket_id: bytes, until_ms: int, ended_ms: int
+        original: Any, self: Ledger, ticket_id: bytes, until_ms: int, ended_ms: int, now_ms: int
     ) -> None:
-        original(self, ticket_id, until_ms, ended_ms)
+        original(self, ticket_id, until_ms, ended_ms, now_ms)
         if self.failures.is_kept(ticket_id, ended_ms):
             self.lease.free()
 

@@ -210,9 +210,28 @@ class Lease:
         else:
             self.freed += 1
 
+    def expire(self, now_ms: int) -> None:
+        """The time of a session is over, or there were two for one visitor."""
+        if self._doubts(now_ms):
+            self.closing += 1
+        else:
+            self.free()
+
+    def doubt(self, life_ms: int, now_ms: int) -> None:
+        """For a ledger that starts from an older copy: sessions may have been renewed since."""
+        self.closing_until_ms = now_ms + life_ms + CLOSING_MS
+
+    def _doubts(self, now_ms: int) -> bool:
+        return now_ms + CLOSING_MS < self.closing_until_ms
+
+    def lengthen(self, longer_ms: int, now_ms: int) -> None:
+        """Sessions last longer now, also renewed ones that the copy does not know."""
+        if self._doubts(now_ms):
+            self.closing_until_ms += longer_ms
+
     def close(self, count: int, now_ms: int) -> None:
         self.closing += count
-        self.closing_until_ms = now_ms + CLOSING_MS
+        self.closing_until_ms = max(self.closing_until_ms, now_ms + CLOSING_MS)
 
     def free_closed(self, now_ms: int) -> None:
         if self.closing and now_ms >> CELL_BITS > self.closing_until_ms >> CELL_BITS:
@@ -264,6 +283,7 @@ class Lease:
             self.data_centers,
             self.unknown_until_ms,
         )
+        left.closing_until_ms = self.closing_until_ms
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:

@@ -154,24 +154,6 @@ def _joined(before: _Kept, after: _Kept) -> _Kept:
     )  # fmt: skip
 
 
-def doubted(memory: LedgerMemory, now_ms: int) -> LedgerMemory:
-    """Every session as if renewed now, so none ends too early; but of visitors whom the origin
-    failed, whose tickets outlive their sessions. For a new epoch only.
-    """
-    failed = memory.failures
-    return LedgerMemory(
-        {one: last if one in failed else now_ms for one, last in memory.sessions.items()},
-        memory.places,
-        memory.spent,
-        memory.window,
-        max(memory.latest_ms, now_ms),
-        memory.began,
-        memory.extended,
-        memory.turns,
-        memory.failures,
-    )
-
-
 def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
     """Oldest first; `holes` and errors as of `LedgerMemory.replay`."""
     memory = LedgerMemory()

@@ -83,6 +83,7 @@ class Watch:
         self.progress = LineProgress(world, lambda problem: self.note("I5", problem))
         self._ahead: tuple[int, int, int] | None = None
         self._fenced_ms: dict[str, int] = {}
+        self._in_touch_since: dict[int, int] = {}
         if isinstance(world.system, LeaseModel):
             world.system.before_poll, world.system.after_poll = self._polled, self._answered
         world.on_sample = self._lookahead
@@ -98,6 +99,8 @@ class Watch:
         self.progress.sample(now_ms)
         if isinstance(system, LeaseModel) and self.world.scenario.fence_s:
             self._note_fenced(system, now_ms)
+        if isinstance(system, LeaseModel):
+            self._spread_turns(system, now_ms)
         if (now_ms - START_MS) % (self.world.scenario.laws_every_s * 1000) or not isinstance(
             system, LeaseModel
         ):
@@ -146,6 +149,19 @@ class Watch:
             for center in system.coordinator.data_centers.values()
             if now_ms - self._fenced_ms.get(center.name, -kept_ms) > kept_ms
         )
+
+    def _spread_turns(self, system: LeaseModel, now_ms: int) -> None:
+        """A data center knows of a turn given elsewhere when both were in touch for long enough."""
+        since = self._in_touch_since
+        for number, center in enumerate(system.centers):
+            if center.down or system.coordinator_down or self.world.links.is_cut(number):
+                since[number] = now_ms + 1
+            since.setdefault(number, now_ms)
+        visitors, told_ms = self.world.crowd.visitors, now_ms - self.progress.told_within_ms
+        heard = [number for number in since if since[number] <= told_ms]
+        for number, knows in self.world.crowd.turns_known.items():
+            if visitors[number - 1].taken_ms <= told_ms and not knows.isdisjoint(heard):
+                knows.update(heard)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
         """The ledger does not expose its expectation and its current method, so this looks
@@ -402,7 +418,7 @@ CHECKS: dict[str, Check] = {
     "I16": Check(
         "a turn that the origin's failure kept is given once, in whichever data center, to a visitor"
         " whom it failed, and if a page called it safe it is given, but for lost ledgers and where the"
-        " data center that keeps it cannot be reached",
+        " data center that gave or keeps it cannot be reached",
         _turns,
     ),
 }

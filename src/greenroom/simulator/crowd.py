@@ -59,6 +59,8 @@ class Crowd:
         self.reentered = self.turns_lost = 0
         """Turns that were kept; those that a page had called safe, and that were not given."""
         self.wrongly_kept: list[str] = []
+        self.turns_known: dict[int, set[int]] = {}
+        """Visitor -> data centers that gave a turn, or could hear since that one was given."""
         self.origin_down = 0
         """Faults in force in which documents of visitors inside fail."""
         self.absent = self.too_late = 0
@@ -357,11 +359,13 @@ class Crowd:
 
     def _reenters(self, visitor: SimulatedVisitor, now_ms: int) -> None:
         visitor.reenters = False
-        if now_ms - visitor.failed_ms > 2 * TURN_KEPT_MS or visitor.taken_ms:
+        knows = self.turns_known.setdefault(visitor.number, set())
+        if now_ms - visitor.failed_ms > 2 * TURN_KEPT_MS or visitor.center in knows:
             self.wrongly_kept.append(
                 f"visitor {visitor.number}, failed at {visitor.failed_ms}, has a turn at {now_ms}"
                 f" after one at {visitor.taken_ms}"
             )
+        knows.add(visitor.center)
         visitor.taken_ms = now_ms
         self.reentered += 1
 

@@ -14,7 +14,7 @@ from greenroom.admission.ledger.visiting import is_outlived, visit
 from greenroom.admission.ledger_time import STEP_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
-from greenroom.admission.records import LedgerMemory, doubted
+from greenroom.admission.records import LedgerMemory
 from greenroom.admission.sync_schedule import (
     ANSWER_MS,
     BORROW_MS,
@@ -251,16 +251,11 @@ class LeaseModel:
 
     def restore_old(self, center: int) -> None:
         one = self.centers[center]
-        old, now_ms = one.disk, self.local_ms(one)
-        contact_ms, fence_ms = one.ledger.lease.contact_ms, one.ledger.lease.fence_ms
+        old, now_ms, fence_ms = one.disk, self.local_ms(one), one.ledger.lease.fence_ms
         self.lose_ledger(center)
         if old:
-            renewed_ms = (
-                min(now_ms, contact_ms + fence_ms) if fence_ms else now_ms
-            )  # behind the fence it renewed none
-            one.ledger.restore(doubted(old, renewed_ms), now_ms)
+            one.ledger.restore(old, now_ms, older=True)
             one.ledger.lease.fence_ms = fence_ms
-            one.ledger.empty_ms = now_ms
             one.ledger.log.clear()
 
     def silence(self, change: int) -> None:

@@ -60,9 +60,20 @@ class LineProgress:
             for center in self.world.system.centers:
                 self._cut_off(self.world.system, center, now_ms)
 
+    @property
+    def _tries(self) -> int:
+        loss = min(self.world.links.loss, 0.99)
+        return 1 if not loss else ceil(log(LOST_AT_ONCE) / log(1 - (1 - loss) ** 2))
+
+    @property
+    def told_within_ms(self) -> int:
+        """What one data center says reaches another: a sync of each, or one that waits for a lost
+        answer first.
+        """
+        return 4 * self._tries * SYNC_MOST_MS
+
     def _bound_ms(self) -> int:
-        scenario, loss = self.world.scenario, self.world.links.loss
-        tries = 1 if not loss else ceil(log(LOST_AT_ONCE) / log(1 - (1 - loss) ** 2))
+        scenario, loss, tries = self.world.scenario, self.world.links.loss, self._tries
         if not scenario.faults and not loss:
             return PLAIN_MS
         factor = 1 + MOVING_FACTOR * scenario.behaviour.moving

@@ -46,7 +46,7 @@ def reenter(ledger: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits
         ends_ms = renewed_ms + ledger.life_ms
         if now_ms < ends_ms:
             return ledger.view(ticket_id, now_ms)
-        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms)
+        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms, now_ms)
     if failures.take(ticket_id, now_ms):
         sessions.revive(ticket_id)
         ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))

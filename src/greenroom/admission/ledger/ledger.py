@@ -271,7 +271,11 @@ class Ledger(HeldVisitors):
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised
         # duration. Without renewals there is no gap.
-        self.life_ms = room.session_ms + (room.renewal_age_ms if self.renews else 0)
+        before_ms, self.life_ms = (
+            self.life_ms,
+            room.session_ms + (room.renewal_age_ms if self.renews else 0),
+        )
+        self.lease.lengthen(max(0, self.life_ms - before_ms), now_ms)
         self.newcomers.configure(room)
         if not self.newcomers.watches:
             self.sessions.unshown.clear()
@@ -348,11 +352,11 @@ class Ledger(HeldVisitors):
             self.lookahead.undo()
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
-    def restore(self, memory: LedgerMemory, now_ms: int) -> None:
+    def restore(self, memory: LedgerMemory, now_ms: int, older: bool = False) -> None:
         if memory.turns:
             self._watch_turns(Turns(memory.turns))
-        restore(self, memory, now_ms, self.life_ms, self._told_ended_ms)
-        self.empty_ms = 0
+        restore(self, memory, now_ms, self.life_ms, self._told_ended_ms, older)
+        self.empty_ms = now_ms if older else 0
         # which tickets came back is not written down: not those of sessions that were never renewed
         if self.newcomers.watches:
             self.newcomers.turn(now_ms)

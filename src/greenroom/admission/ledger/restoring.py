@@ -7,14 +7,23 @@ from greenroom.admission.records import END, LedgerMemory, pack
 
 
 def restore(
-    ledger: LedgerState, memory: LedgerMemory, now_ms: int, life_ms: int, ended_ms: int = 0
+    ledger: LedgerState,
+    memory: LedgerMemory,
+    now_ms: int,
+    life_ms: int,
+    ended_ms: int = 0,
+    older: bool = False,
 ) -> None:
     """Into an empty ledger. `ended_ms`: when an operator ended all sessions; those renewed before
     that do not come back, and their units may be closing: every id counts that may have had one
     then. Every waiter gets a whole refresh to come back. Provisional sessions are not told apart
-    any more.
+    any more. `older`: from before some visitors were answered, so a session that is over here may
+    have been renewed since.
     """
     sessions, lease, failures = ledger.sessions, ledger.lease, ledger.failures
+    closing = 0
+    if older:
+        lease.doubt(life_ms, now_ms)
     for ticket_id, row in memory.failures.items():
         if parts_of(row)[0] * 1000 >= ended_ms:
             failures.put(ticket_id, row)
@@ -26,11 +35,7 @@ def restore(
         else:  # written down, or a longer session duration would bring it back at the restart after this one
             ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
             ledger.log.extend(failures.end(ticket_id, renewed_ms + life_ms))
-    closing = sum(
-        1
-        for renewed_ms in memory.sessions.values()
-        if renewed_ms < ended_ms and renewed_ms + life_ms > now_ms
-    )
+            closing += older or renewed_ms + life_ms > now_ms
     for ticket_id, until_ms in memory.spent.items():
         if until_ms > now_ms:
             sessions.remember(ticket_id, until_ms)

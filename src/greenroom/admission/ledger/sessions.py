@@ -18,8 +18,8 @@ BEGAN_BITS = 48
 
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
-Ended = Callable[[bytes, int, int], None]
-"""Of each session: id, until when that is spent, when its time was over."""
+Ended = Callable[[bytes, int, int, int], None]
+"""Of each session: id, until when that is spent, when its time was over, now."""
 
 
 class Sessions:
@@ -162,7 +162,7 @@ class Sessions:
             if last_ms + life_ms >> CELL_BITS >= now_ms >> CELL_BITS:
                 self._wheel.file(last_ms + life_ms, ticket_id)
             else:
-                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + life_ms)
+                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + life_ms, now_ms)
         for ticket_id in self._spent_wheel.due(now_ms, limit):
             until_ms = self.spent.get(ticket_id)
             if until_ms is None or until_ms <= now_ms:
@@ -179,7 +179,7 @@ class Sessions:
             return
         for ticket_id, last_ms in self.renewals().items():
             if last_ms + self.life_ms <= now_ms:
-                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + self.life_ms)
+                ended(ticket_id, self.end(ticket_id, now_ms), last_ms + self.life_ms, now_ms)
         shorter = life_ms < self.life_ms
         self.life_ms = life_ms
         if shorter:  # longer ones are found by themselves when their old cell comes up

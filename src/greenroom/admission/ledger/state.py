@@ -80,8 +80,8 @@ class LedgerState:
         self.leave_line(ticket_id)
         self.log.append(pack(END, ticket_id, 0))
 
-    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int) -> None:
-        self.lease.free()
+    def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int, now_ms: int) -> None:
+        self.lease.expire(now_ms)
         self.log.append(pack(END, ticket_id, until_ms))
         if self.failures.rows:
             self.log += self.failures.end(ticket_id, ended_ms)

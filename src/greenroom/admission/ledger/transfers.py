@@ -35,7 +35,7 @@ def take_over(ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: in
     ledger.leave_line(ticket_id)
     ledger.moves.found(ticket_id)
     if ticket_id in sessions.inside:
-        ledger.lease.free()
+        ledger.lease.expire(now_ms)
         renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
     elif renewed_ms <= ledger.all_ended_ms:  # it was on the way when an operator ended all sessions
         ledger.lease.close(1, now_ms)
@@ -51,7 +51,7 @@ def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
     sessions = ledger.sessions
     renewed_ms = sessions.renewed(ticket_id)
     if renewed_ms is not None and now_ms >= (ends_ms := renewed_ms + sessions.life_ms):
-        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms)
+        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms, now_ms)
         renewed_ms = None
     if renewed_ms is None:
         ledger.moves.missing(ticket_id)

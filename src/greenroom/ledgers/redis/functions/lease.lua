@@ -71,7 +71,17 @@ local function free(count)
 end
 
 -- An operator ended so many sessions: their units are freed a little later, with those that are closing already.
-local function close(count) state.closing, state.closing_until_ms = state.closing + count, now + CLOSING_MS end
+local function close(count)
+  state.closing, state.closing_until_ms = state.closing + count, max(state.closing_until_ms, now + CLOSING_MS)
+end
+
+-- Whether this ledger began from a state that may be older (`open_ledger`) so lately that sessions which are over here may live.
+local function doubts() return now + CLOSING_MS < state.closing_until_ms end
+
+-- The time of so many sessions is over, or there were two for one visitor.
+local function expire(count)
+  if doubts() then state.closing = state.closing + count else free(count) end
+end
 
 local function free_closed()
   if state.closing > 0 and floor(now / CELL_MS) > floor(state.closing_until_ms / CELL_MS) then

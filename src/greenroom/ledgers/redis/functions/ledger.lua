@@ -82,7 +82,7 @@ local function sweep(limit)
   if torn() then new_epoch() end
   dirty = true
   local ended, more = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
-  free(ended)
+  expire(ended)
   free_closed()
   if state.inside == 0 and state.seen_rows > 0 then
     call('UNLINK', k.seen)
@@ -536,7 +536,7 @@ OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledge
     if now < ends_ms then return view(id) end
     end_session(id, renewed_ms, age)
     failures.finish(id, ends_ms)
-    free(1)
+    expire(1)
     dirty = true
   end
   if failures.take(id) then

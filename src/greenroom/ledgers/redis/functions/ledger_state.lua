@@ -219,6 +219,7 @@ local function open_ledger(room, settings)
     if state.life ~= this_life() or state.serial < (written[room] or 0) then
       new_epoch()
       state.empty_ms = now -- what it admitted after this state was saved is not known
+      state.closing_until_ms = now + s.life_ms + CLOSING_MS -- nor what it renewed
       if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
     end
   else

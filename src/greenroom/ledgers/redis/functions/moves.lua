@@ -164,7 +164,7 @@ local function take_over(id, renewed_ms)
   call('SREM', k.unknown, id)
   call('SREM', k.unknown_told, id)
   if known_ms then
-    free(1)
+    expire(1)
     renewed_ms = max(renewed_ms, known_ms)
     if age ~= AGE_UNKNOWN then age = min(AGE_MOST, floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age) end
   elseif renewed_ms <= state.all_ended_ms then -- it was on the way when an operator ended all sessions
@@ -185,7 +185,7 @@ function places.give(id, to)
   if renewed_ms and now >= renewed_ms + s.life_ms then
     end_session(id, renewed_ms, age)
     failures.finish(id, renewed_ms + s.life_ms)
-    free(1)
+    expire(1)
     renewed_ms = nil
   end
   if renewed_ms then

@@ -1,0 +1,201 @@
+"""A ledger that starts from a copy of before some visitors were answered frees no unit of theirs
+too early: in memory and in Redis, from several older copies in a row, and around failures of the
+origin.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from random import Random
+
+import msgspec
+import pytest
+from admission_world import START_MS, small_room, ticket_id
+from examples import examples
+from redis_twin import Twin
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+
+from greenroom.admission.laws import coordinator_problems, ledger_problems
+from greenroom.admission.lease import Lease
+from greenroom.admission.ledger.ledger import Ledger
+from greenroom.model.visit import Outcome, Standing, make_key
+
+GONE, WAITING = Standing.GONE, Standing.WAITING
+TOTAL = 3
+Story = list[tuple[str, int]]
+"""(what happens, to whom or for how many ms)."""
+
+RENEWED_SINCE: Story = [
+    ("come", 0), ("come", 1), ("come", 2), ("copy", 0), ("pass", 50_000), ("view", 0),
+    ("start", 0), *[("pass", 4_000)] * 20,
+]  # fmt: skip
+OVER_AT_THE_START: Story = [
+    ("come", 0), ("copy", 0), ("pass", 50_000), ("view", 0), ("pass", 20_000),
+    ("start", 0), *[("pass", 4_000)] * 20,
+]  # fmt: skip
+FAILED: Story = [("come", 0), ("fail", 0), *RENEWED_SINCE[1:]]
+AGAIN: Story = [*FAILED[:-20], ("pass", 20_000), ("come", 3), ("start", 0), *FAILED[-20:]]
+"""From the same copy, in the time in which nothing is freed."""
+LENGTHENED: Story = [*RENEWED_SINCE[:-20], ("last", 2), *[("pass", 9_000)] * 20]
+STORIES = (RENEWED_SINCE, OVER_AT_THE_START, FAILED, AGAIN, LENGTHENED)
+
+
+class Copied(Twin):
+    """Forecasts and refreshes are not in a copy, so only what visitors are, and units, are compared."""
+
+    def __init__(self, server: RedisServer, fixed: bool, seed: int = 1) -> None:
+        room = small_room(total_active_users=TOTAL, disable_session_renewal=fixed)
+        self.problems: list[str] = []
+        super().__init__(server.client(), room, seed)
+        self.server = server.client()
+        self.pages: dict[bytes, int] = {}
+        """Until when each visitor is active, by the last page."""
+        self.copy()
+        self.sync()
+
+    def _same(self, what: str, pure: Outcome, stored: Outcome) -> Outcome:
+        told = [(one.standing, one.renewed_ms, one.kept_ms > 0) for one in (pure, stored)]
+        if told[0] != told[1]:
+            self.problems.append(f"{what} differs at {self.now_ms}:\n{pure}\n{stored}")
+        return stored
+
+    def copy(self) -> None:
+        clock = f"{self.place}:clock".encode()
+        keys = [key for key in self.server.keys(f"{self.place}:*") if key != clock]
+        self.kept = (
+            deepcopy(self.ledgers.memory(self.now_ms)),
+            {key: self.server.dump(key) for key in keys},
+        )
+
+    def start(self) -> None:
+        self.advance(1)
+        memory, rows = self.kept
+        epoch = max(self.now_ms, self.ledgers.epoch + 1)
+        self.ledgers = Ledger(self.room, self.here, epoch, self.now_ms)
+        self.ledgers.restore(deepcopy(memory), self.now_ms, older=True)
+        for key in self.server.keys(f"{self.place}:*"):
+            if not key.endswith(b":clock"):
+                self.server.delete(key)
+        for key, row in rows.items():
+            self.server.restore(key, 0, row)
+        self._call("configure")
+
+    def tell(self, what: str, value: int) -> None:
+        one, key = ticket_id(value), make_key(START_MS, value)
+        if what == "pass":
+            self.advance(value)
+        elif what == "last":
+            self.configure(session_duration=value, queueing_method="fifo")
+        elif what in ("copy", "start"):
+            getattr(self, what)()
+        elif what == "leave":
+            self.leave(one)
+            self.pages.pop(one, None)
+        else:
+            self._page(one, self._asks(what, one, key))
+
+    def _asks(self, what: str, one: bytes, key: int) -> Outcome:
+        if what == "come":
+            return self.poll(one, key)
+        found = self.fail(one) if what == "fail" else self.view(one)
+        return self.reenter(one, key) if found.standing is GONE and found.kept_ms else found
+
+    def _page(self, one: bytes, found: Outcome) -> None:
+        if found.standing is WAITING:
+            self.leave(one)
+        elif found.standing is not GONE:
+            until_ms = found.expires_ms if self.fixed else self.now_ms + self.room.session_ms
+            self.pages[one] = max(until_ms, self.pages.get(one, 0))
+
+    def check(self) -> list[str]:
+        self.sync()
+        active = sum(until_ms > self.now_ms for until_ms in self.pages.values())
+        lease, state = self.ledgers.lease, msgspec.msgpack.decode(self._call("inspect"))
+        free = [
+            lease.permits + lease.freed + self.coordinators[0].pool,
+            state["permits"] + state["freed"] + self.coordinators[1].pool,
+        ]
+        self.problems += [
+            f"{active} active and {one} to give in {where} at {self.now_ms - START_MS}"
+            for one, where in zip(free, ("memory", "Redis"), strict=True)
+            if active + max(0, one) > TOTAL
+        ]
+        units = [
+            (lease.permits, lease.freed, lease.closing, len(self.ledgers.sessions.inside)),
+            (state["permits"], state["freed"], state["closing"], state["inside"]),
+        ]
+        if units[0] != units[1]:
+            self.problems.append(f"units differ at {self.now_ms}: {units}")
+        self.problems += ledger_problems(self.ledgers)
+        self.problems += [one for c in self.coordinators for one in coordinator_problems(c)]
+        return self.problems
+
+
+def told(server: RedisServer, fixed: bool, story: Story, seed: int = 1) -> list[str]:
+    site = Copied(server, fixed, seed)
+    for what, value in story:
+        site.tell(what, value)
+        if problems := site.check():
+            return problems
+    return []
+
+
+def random_story(seed: int) -> Story:
+    draw, visitors, story = Random(seed), 0, []
+    for _ in range(150):
+        what = draw.choice(
+            ("come", "view", "view", "fail", "leave", *["pass"] * 4, "copy", "start")
+        )
+        if what == "come":
+            visitors += 1
+        value = draw.randrange(max(0, visitors - 5), visitors + 1)
+        if what == "pass":
+            value = draw.choice((100, 900, 5_001, 20_000, 58_000))
+        story.append((what, value))
+    return story
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.client().function_load(TRIAL_LIBRARY.source)
+    yield server
+    server.kill()
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_no_unit_is_free_before_its_visitor_has_gone(server: RedisServer, fixed: bool) -> None:
+    for story in STORIES:
+        assert told(server, fixed, story) == []
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_random_stories_of_older_copies(server: RedisServer, fixed: bool) -> None:
+    for seed in range(examples(10)):
+        assert told(server, fixed, random_story(seed), seed) == [], seed
+
+
+def found(server: RedisServer) -> bool:
+    return any(told(server, fixed, story) for story in STORIES for fixed in (False, True))
+
+
+@pytest.mark.parametrize("name", ["doubt", "lengthen", "_doubts"])
+def test_a_ledger_that_believes_a_copy_is_found(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(Lease, name, lambda *_: False)
+    assert found(server)
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ("state.closing_until_ms = now + s.life_ms + CLOSING_MS", ""),
+        ("if doubts() then state.closing = state.closing + count else free(count) end", "free(count)"),
+        ("state.closing_until_ms + max(0, s.life_ms - before.life_ms)", "state.closing_until_ms"),
+    ],
+)  # fmt: skip
+def test_a_redis_that_believes_a_copy_is_found(
+    server: RedisServer, whole: str, broken: str
+) -> None:
+    with broken_library(server.client(), whole, broken):
+        assert found(server)

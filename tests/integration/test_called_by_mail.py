@@ -13,15 +13,17 @@ from pathlib import Path
 import pytest
 import redis
 import structlog
-from called_visitors import CallSite, state_of
+from admission_world import START_MS, small_room
+from called_visitors import JSON, CallSite, state_of
 from decision_sites import sites_in
 from receivers import MailReceiver
 from redis_world import RedisServer
-from visitors import NAVIGATES, Browser
+from visitors import NAVIGATES, Browser, Site
 
 from greenroom.decision.verdict import Forward
 from greenroom.ledgers.calls import CALLS_FILE
 from greenroom.model.answer import Answer
+from greenroom.model.event import Event
 
 ADDRESS = "ann.visitor@mail.example"
 
@@ -111,6 +113,56 @@ def test_a_visitor_confirms_leaves_is_called_twice_and_comes_back_elsewhere(
                 assert ADDRESS.encode() not in path.read_bytes(), path
 
     play(story, new_users_per_minute=2)
+
+
+def test_a_visitor_of_a_pre_queue_is_called_to_the_draw_and_to_the_turn(
+    tmp_path: Path, mails: MailReceiver
+) -> None:
+    start_ms = START_MS + 1_500_000
+    event = Event(
+        id="e", name="sale", prequeue_start_ms=START_MS + 60_000, event_start_ms=start_ms,
+        event_end_ms=start_ms + 36_000_000, shuffle_at_event_start=True,
+    )  # fmt: skip
+    room = small_room(
+        host="shop.example",
+        total_active_users=100,
+        new_users_per_minute=1,
+        call_after_minutes=1,
+        json_response_enabled=True,
+    )
+
+    async def story(site: CallSite) -> None:
+        site.site.advance(60_000)
+        waiting = site.joins(count=40)
+        assert b"Get a message when it is my turn" in body(await site.visit(waiting))
+        page = body(await site.visit(waiting, query="greenroom=call"))
+        assert b"Everybody who is here before the start gets a place in line by lot" in page
+        await confirmed(site, mails, waiting)
+        await site.passes(1_500_000, lambda: len(mails.messages) > 1)
+        assert 0 <= site.site.clock.ms - (start_ms - 600_000) <= 3_000
+        assert mails.messages[1][1]["subject"] == "shop.example: It starts soon"
+        phone = Browser(site.site)
+        await site.visit(phone, "POST", link_in(mails.messages[1][1]))
+        site.others.append(phone)
+        await site.passes(start_ms + 6_000 - site.site.clock.ms)
+        told = json.loads(body(await site.visit(phone, headers=JSON)))
+        assert told["greenroom"]["position"] > 15, "as many minutes"
+        site.others.remove(phone)  # the page is closed
+        await site.passes(3_600_000, lambda: len(mails.messages) > 2)
+        soon_ms = site.site.clock.ms
+        await site.passes(3_600_000, lambda: len(mails.messages) > 3)
+        assert 5 * 60_000 < site.site.clock.ms - soon_ms < 20 * 60_000
+        subjects = [mail["subject"].partition(": ")[2] for _, mail in mails.messages[2:]]
+        assert subjects == ["It is your turn soon", "It is your turn"]
+        tablet = Browser(site.site)
+        await site.visit(tablet, "POST", link_in(mails.messages[3][1]))
+        site.others.append(tablet)
+        await site.passes(60_000)
+        assert isinstance(await site.visit(tablet), Forward)
+
+    called = CallSite(tmp_path, Site(tmp_path, room, events=(event,)), mails.port)
+    asyncio.run(story(called))
+    assert called.site.errors == []
 
 
 def test_who_does_not_confirm_gets_one_mail_and_the_row_ends(play, mails: MailReceiver) -> None:

@@ -224,6 +224,8 @@ def test_the_drawn_stand_in_their_order_before_a_visitor_who_was_absent_and_thes
     assert all(drawn.key(one, keys[one]) == keys[one] for one in ids)
     later = make_key(START_MS + later_ms, 0)
     assert drawn.key(ids[0], later) == later
+    moved = bytes(12)  # an id that took no part, with the key of one who did
+    assert [drawn.key(moved, keys[one]) for one in present] == [keys[one] for one in present]
 
 
 def test_the_command_says_what_fits_and_what_place_a_receipt_drew(tmp_path: Path) -> None:

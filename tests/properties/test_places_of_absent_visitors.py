@@ -236,6 +236,8 @@ def story(pause_ms: int) -> list[str]:
     known = answer_of(ledger.reclaim, ticket_id(1), keys[1])
     if (known.standing is not GONE) is (pause_ms >= CLAIM_MS + STEP_MS):
         wrong.append("the place was given up too soon, or kept too long")
+    if known.called is (known.standing is GONE):
+        wrong.append("it is not said that the turn has come")
     for number in entered:
         if answer_of(ledger.reclaim, ticket_id(number), keys[number]).standing is not GONE:
             wrong.append("a copy of the ticket leads in again")

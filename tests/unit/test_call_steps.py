@@ -2,7 +2,7 @@
 
 import pytest
 
-from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, step
+from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, drawn, step
 from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
@@ -38,7 +38,8 @@ def test_soon_comes_at_the_lower_quartile_minus_the_travel_time_and_once() -> No
 
 
 def test_now_comes_at_the_head_of_the_line_or_on_admission_and_ends_the_row() -> None:
-    for outcome in (waits(5, ahead=0), waits(0.2), Outcome(Standing.ACTIVE)):
+    passed = replace(waits(5), called=True)
+    for outcome in (waits(5, ahead=0), waits(0.2), passed, Outcome(Standing.ACTIVE)):
         assert step(CALLS, outcome, True, T)[:2] == (NOW, True)
     assert step(replace(CALLS, sent=NOW), waits(5), True, T) == CallStep(ends=True)
 
@@ -48,6 +49,24 @@ def test_nothing_is_sent_while_nobody_is_admitted_or_nothing_is_known() -> None:
     unknown = Outcome(Standing.WAITING, ahead=3)
     assert step(CALLS, unknown, True, T) == CallStep()
     assert step(CALLS, replace(unknown, storage_failed=True), True, T) == CallStep()
+
+
+def test_before_a_draw_soon_comes_when_it_is_time_to_set_out_and_no_turn_comes() -> None:
+    early = Outcome(Standing.WAITING, position=1)
+    start_ms = T + 600_001
+    assert step(CALLS, early, False, T, 0, start_ms) == CallStep(again_ms=3_000)
+    assert step(CALLS, early, False, T + 1, 0, start_ms).message == SOON
+    assert step(replace(CALLS, sent=SOON), early, False, T + 1, 0, start_ms).message == ""
+
+
+def test_after_a_draw_soon_comes_again_only_where_the_turn_is_farther_than_the_way() -> None:
+    told = replace(CALLS, sent=SOON)
+    assert drawn(told, 8, waits(10.1), 0) == replace(CALLS, key=8)
+    assert drawn(told, 8, waits(10), 0) == replace(told, key=8)
+    assert drawn(told, 8, waits(10), 51) == replace(CALLS, key=8), "twice as many ahead"
+    assert drawn(told, 7, waits(30), 0) == told, "the same place"
+    assert drawn(told, 8, Outcome(Standing.WAITING, ahead=3), 0) == told, "not known yet"
+    assert drawn(ASKED, 8, waits(30), 0) == replace(ASKED, key=8)
 
 
 def test_a_row_far_from_its_turn_is_looked_at_once_a_minute() -> None:

@@ -25,7 +25,7 @@ from greenroom.model.rule import Rule, RuleList, RuleSet
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
 from greenroom.rules import NOTHING_KNOWN
-from greenroom.runtime.room_compiler import RoomCompiler, compile_faults, places_move
+from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
 BOOKS: Any = {
@@ -307,9 +307,6 @@ def test_new_offers_compile_their_room_alone_and_are_on_its_page() -> None:
     assert (before.rooms["r1"].now.offers, after.rooms["r1"].now.offers) == (None, told)
 
 
-def test_places_move_where_nobody_is_drawn() -> None:
-    drawn = event("e1", prequeue_start_ms=1, shuffle_at_event_start=True)
-    assert places_move(room("r1"), [event("e1")])
-    assert not places_move(room("r1", move_places=False), [])
-    assert not places_move(room("r1"), [drawn])
+def test_places_move_where_the_room_lets_them() -> None:
     assert Shop().table(config(room("r1"))).rooms["r1"].now.moves
+    assert not Shop().table(config(room("r1", move_places=False))).rooms["r1"].now.moves

@@ -5,18 +5,21 @@ cannot be kept holds the sale.
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from admission_world import START_MS, FlakyJournal, bits, small_room
-from visitors import Browser, Site, header
+from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.admission.schedule import Phase
 from greenroom.cli import verify_draw
 from greenroom.decision.verdict import Forward
+from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
+from greenroom.model.visit import make_key
 
 MINUTE = 60_000
 JSON = ((b"accept", b"application/json"),)
@@ -305,8 +308,108 @@ def test_until_a_distant_ledger_has_answered_the_pre_queue_goes_on_and_it_is_ask
     assert len(late.asked) == 1
     assert site.stage.effective.phase is Phase.PREQUEUE
     late.asked[0]()
+    late.asked[1]()  # who came meanwhile
     assert site.stage.effective.phase is Phase.RUNNING
     assert len(keep_coming(site, crowd, START_MS + 12 * MINUTE)) == 4
+
+
+class LateDraws(DrawFiles):
+    """Other machines have to agree first."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, Random(1).randbytes)
+        self.asked: list[Callable[[], None]] = []
+
+    def settle(self, *arguments: Any) -> None:
+        self.asked.append(lambda: DrawFiles.settle(self, *arguments))
+
+
+def test_who_comes_into_line_while_the_draw_is_agreed_on_is_behind_the_drawn(
+    tmp_path: Path,
+) -> None:
+    site = shop(tmp_path, sale(shuffle_at_event_start=True))
+    draws = site.draws = LateDraws(tmp_path)
+    site.settle()
+    site.advance(6 * MINUTE)
+    away, *present = line_up(site, 8)
+    assert keep_coming(site, present, START_MS + 10 * MINUTE + 1_000) == []
+    away.visit("/")
+    draws.asked[0]()
+    assert site.stage.effective.phase is Phase.RUNNING
+    line = site.ledgers["r"].ledger.line
+    keys = [key for _, key in line.in_order()]
+    assert len(keys) == 8
+    assert [key >= make_key(START_MS + 10 * MINUTE, 0) for key in keys] == [False] * 7 + [True]
+
+
+def test_a_drawn_place_moves_to_another_device_and_before_the_draw_the_new_one_takes_part(
+    tmp_path: Path,
+) -> None:
+    site = shop(tmp_path, sale(shuffle_at_event_start=True), queue_all=True)
+    site.advance(8 * MINUTE)
+    crowd = line_up(site, 8)
+    early = code_of(crowd[0])
+    crowd[1] = pressed(crowd[1], code_of(crowd[1]))
+    crowd[1].visit("/")
+    keep_coming(site, crowd, START_MS + 10 * MINUTE - 15_000)
+    for refused in (early, code_of(crowd[2])):
+        assert b"Please wait a moment" in body(press(Browser(site), refused)), (
+            "it could take until the draw"
+        )
+    keep_coming(site, crowd, START_MS + 10 * MINUTE + 1)
+    line = site.ledgers["r"].ledger.line
+    order = [key for _, key in line.in_order()]
+    assert len(order) == 8
+    assert order[-1] < make_key(START_MS + 10 * MINUTE, 0), "all eight were drawn"
+    # by a link from before the draw; by one from after it; and once more
+    for number, code in ((0, early), (3, code_of(crowd[3]))):
+        moved = pressed(crowd[number], code)
+        moved = pressed(moved, code_of(moved))
+        assert b"another device" in body(crowd[number].visit("/"))
+        moved.visit("/")
+        crowd[number] = moved
+    assert [key for _, key in line.in_order()] == order
+    site.settle()  # as after a restart
+    site.advance(2 * MINUTE)  # all are ghosts by now
+    for browser in crowd:
+        browser.visit("/")
+    assert set(order) >= {key for _, key in line.in_order()}
+
+
+def code_of(browser: Browser) -> str:
+    reply = browser.visit("/", query="greenroom=move", headers=JSON)
+    return str(json.loads(body(reply))["greenroom"]["move"]["url"]).partition("?")[2]
+
+
+def press(browser: Browser, code: str) -> Any:
+    return browser.visit("/", "POST", code, NAVIGATES)
+
+
+def pressed(_old: Browser, code: str) -> Browser:
+    phone = Browser(_old.site)
+    press(phone, code)
+    assert phone.jar
+    return phone
+
+
+def body(reply: Any) -> bytes:
+    assert isinstance(reply, Answer)
+    return reply.body
+
+
+def test_who_arrives_in_the_last_second_comes_after_the_start(tmp_path: Path) -> None:
+    site = shop(tmp_path, sale(shuffle_at_event_start=True))
+    floor_key = make_key(START_MS + 10 * MINUTE, 0)
+    keys = []
+    for before_ms in (1_001, 1_000, 1):
+        site.clock.ms = START_MS + 10 * MINUTE - before_ms
+        browser = Browser(site)
+        browser.visit("/")
+        (value,) = browser.jar.values()
+        ticket = site.decisions.calling._sealer.open(value, b"r", site.clock.ms)
+        assert ticket is not None
+        keys.append(ticket.key >= floor_key)
+    assert keys == [False, True, True]
 
 
 def test_a_draw_is_held_once_for_an_appointment_however_often_the_room_is_compiled(

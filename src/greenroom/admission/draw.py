@@ -18,6 +18,9 @@ from greenroom.model.visit import TIE_BITS, make_key
 
 FORMAT = "greenroom-draw-1"
 RECEIPT_FORMAT = "greenroom-receipt-1"
+SPAN_MS = 1_000
+"""Before the start; keys of this time are those of places drawn. Who arrives in it comes after it."""
+
 SHORT_DIGITS = 32
 """128 bits cannot be guessed, and can still be read out."""
 
@@ -106,13 +109,14 @@ def hold(
 
 
 class Drawn:
-    __slots__ = ("_draw_id", "_floor_key", "_places", "seed")
+    __slots__ = ("_draw_id", "_floor_key", "_places", "first_key", "seed")
 
     def __init__(self, draw: Draw) -> None:
         self.seed = draw.seed
         self._draw_id = draw.draw
         self._floor_key = make_key(draw.event_start_ms, 0)
         self._places = {one: place for place, one in enumerate(draw.receipts, 1)}
+        self.first_key = self._floor_key - len(self._places)
 
     @property
     def size(self) -> int:
@@ -127,7 +131,9 @@ class Drawn:
             return key
         place = self.place(ticket_id)
         if place:
-            return self._floor_key - len(self._places) + place - 1
+            return self.first_key + place - 1
+        if key >= max(self.first_key, self._floor_key - (SPAN_MS << TIE_BITS)):
+            return key  # drawn, and moved to another device since
         return self._floor_key | int.from_bytes(ticket_id[:4], "big") & (1 << TIE_BITS) - 1
 
 

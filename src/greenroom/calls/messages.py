@@ -61,7 +61,9 @@ def message(
     estimate: Estimate | None,
     claim_min: int,
     offers: tuple[Offer, ...] = (),
+    draws: bool = False,
 ) -> CallMessage:
+    """`draws`: places are drawn in so long as `estimate` says, among those who are there."""
     words = language(call.language)
     site = brand.title.removeprefix(" · ") or host
     if kind == CONFIRM:
@@ -69,6 +71,11 @@ def message(
     elif kind == NOW:
         heading = words.script["turn"]
         body = words.call["now"].replace("{minutes}", words.number(claim_min))
+    elif draws and estimate is not None:
+        said_of = words.views["shuffle"]
+        heading = said_of["heading"]
+        start = said_of["title"].format(start=words.time(-int(-estimate.p50_s // 60)))
+        body = f"{start} · {said_of['lead']}"
     else:
         heading = words.call["soon"]
         said = words.unknown

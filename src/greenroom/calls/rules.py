@@ -4,7 +4,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from greenroom.model.call import CONFIRM, NOW, SOON, VisitorCall
-from greenroom.model.visit import Outcome, Standing
+from greenroom.model.record import replace
+from greenroom.model.visit import Estimate, Outcome, Standing
 
 CONFIRM_MS = 1_800_000
 """An address that nobody has confirmed by then is dropped."""
@@ -46,10 +47,32 @@ class Absent:
         return bisect_left(self._keys, key)
 
 
+def drawn(call: VisitorCall, key: int, outcome: Outcome, absent_ahead: int) -> VisitorCall:
+    """A draw has given the place this key. *soon* was sent before the draw; where the turn is farther
+    off than the visitor's way, it is sent again for this place.
+    """
+    if key == call.key or outcome.estimate is None:
+        return call
+    near = _lower_ms(outcome, outcome.estimate, absent_ahead) <= call.travel_ms
+    return replace(call, key=key, sent=call.sent if near or call.sent != SOON else "")
+
+
+def _lower_ms(outcome: Outcome, estimate: Estimate, absent_ahead: int) -> int:
+    """The lower quartile, and the share of those ahead who are not in line."""
+    return int(estimate.p25_s * 1000 * (1 + absent_ahead / (outcome.ahead + 1)))
+
+
 def step(
-    call: VisitorCall, outcome: Outcome, opened: bool, now_ms: int, absent_ahead: int = 0
+    call: VisitorCall,
+    outcome: Outcome,
+    opened: bool,
+    now_ms: int,
+    absent_ahead: int = 0,
+    draws_at_ms: int = 0,
 ) -> CallStep:
-    """`outcome`: of `reclaim`. `opened`: the room admits visitors."""
+    """`outcome`: of `reclaim`. `opened`: the room admits visitors. `draws_at_ms`: when the places
+    will be drawn among those who are there; else 0.
+    """
     if outcome.storage_failed:
         return CallStep()
     if outcome.standing is Standing.GONE or call.sent == NOW:
@@ -60,15 +83,20 @@ def step(
         return CallStep("" if call.sent else CONFIRM)
     if outcome.standing is Standing.ACTIVE:
         return CallStep(NOW, ends=True)
+    if draws_at_ms:
+        left_ms = draws_at_ms - now_ms - call.travel_ms
+        if left_ms <= 0 and call.sent != SOON:
+            return CallStep(SOON)
+        return CallStep(again_ms=min(max(left_ms, LOOK_MS), LOOK_MAX_MS))
     if not opened:
         return CallStep()
     estimate = outcome.estimate
-    if outcome.ahead == 0 or (estimate is not None and estimate.p50_s <= NOW_S):
+    near = estimate is not None and estimate.p50_s <= NOW_S
+    if outcome.called or outcome.ahead == 0 or near:
         return CallStep(NOW, ends=True)
     if estimate is None:
         return CallStep()
-    longer = 1 + absent_ahead / (outcome.ahead + 1)
-    left_ms = int(estimate.p25_s * 1000 * longer) - call.travel_ms
+    left_ms = _lower_ms(outcome, estimate, absent_ahead) - call.travel_ms
     if left_ms <= 0 and call.sent != SOON:
         return CallStep(SOON)
     wait_ms = left_ms if left_ms > 0 else int(estimate.p25_s * 1000)

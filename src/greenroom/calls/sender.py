@@ -14,7 +14,7 @@ import structlog
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
-from greenroom.calls.rules import LOOK_MS, Absent, step
+from greenroom.calls.rules import LOOK_MS, Absent, drawn, step
 from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
@@ -123,22 +123,32 @@ class CallSender:
                 await self._calls.store.drop(room_id, ticket_id)
             return
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now
-        outcome = await _reclaimed(room, ticket_id, call.key)
+        key = room.draw.key(ticket_id, call.key) if room.draw else call.key
+        outcome = await _reclaimed(room, ticket_id, key)
         if outcome is None:
             return
         opened = room.calls and not room.effective.ledger_room.queue_all
-        absent = self._absent[room_id]
-        self._keys[room_id, ticket_id] = call.key
-        absent.note(call.key, call.confirmed and not outcome.position)
-        todo = step(call, outcome, opened, now_ms, absent.ahead(call.key))
+        draws_at_ms = room.draws_at_ms if room.calls and not room.room.queue_all else 0
+        ahead = self._absent_ahead(room_id, ticket_id, key, call.confirmed and not outcome.position)
+        before, call = call, drawn(call, key, outcome, ahead)
+        todo = step(call, outcome, opened, now_ms, ahead, draws_at_ms)
         self._again[room_id, ticket_id] = now_ms + todo.again_ms
-        if todo.message and await self._calls.put(
-            room_id, ticket_id, replace(call, sent=todo.message), sealed
-        ):
-            sending = self._send(room, ticket_id, call, todo.message, outcome.estimate)
+        call = replace(call, sent=todo.message or call.sent)
+        kept = call == before or await self._calls.put(room_id, ticket_id, call, sealed)
+        if todo.message and kept:
+            estimate = _until(draws_at_ms - now_ms) if draws_at_ms else outcome.estimate
+            sending = self._send(room, ticket_id, call, todo.message, estimate, draws_at_ms > 0)
             self._busy[room_id, ticket_id] = asyncio.create_task(sending)
-        elif todo.ends:
+        elif todo.ends and not todo.message:
             await self._calls.store.drop(room_id, ticket_id)
+
+    def _absent_ahead(self, room_id: str, ticket_id: bytes, key: int, absent: bool) -> int:
+        known, row = self._absent[room_id], (room_id, ticket_id)
+        if (before := self._keys.get(row, key)) != key:  # a draw
+            known.note(before, False)
+        self._keys[row] = key
+        known.note(key, absent)
+        return known.ahead(key)
 
     async def _send(
         self,
@@ -147,12 +157,13 @@ class CallSender:
         call: VisitorCall,
         kind: str,
         estimate: Estimate | None,
+        draws: bool,
     ) -> None:
         room_id = room.room.id
         try:
             for rest_s in (*RETRIES_S, 0.0):
                 async with self._places:
-                    tried = await self._attempt(room, ticket_id, call, kind, estimate)
+                    tried = await self._attempt(room, ticket_id, call, kind, estimate, draws)
                 if tried is not Tried.AGAIN or not rest_s:
                     break
                 await asyncio.sleep(rest_s)
@@ -174,6 +185,7 @@ class CallSender:
         call: VisitorCall,
         kind: str,
         estimate: Estimate | None,
+        draws: bool,
     ) -> Tried:
         """What went wrong is not kept: it may name the address."""
         now_ms, claim_min = self._now_ms(), room.room.claim_minutes
@@ -187,7 +199,9 @@ class CallSender:
         host = urlsplit(call.url).hostname or ""
         brand = room.page.brand_in(call.language)
         offers = room.offers or ()
-        made = message(kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers)
+        made = message(
+            kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers, draws
+        )
         return await (self._mail if call.channel == "email" else self._push)(call, made, claim_min)
 
     async def _mail(self, call: VisitorCall, made: CallMessage, _claim_min: int) -> Tried:
@@ -219,6 +233,11 @@ class CallSender:
         if 200 <= answer.status < 300:
             return Tried.SENT
         return Tried.AGAIN if answer.status == 429 or answer.status >= 500 else Tried.NEVER
+
+
+def _until(left_ms: int) -> Estimate:
+    left_s = max(0, left_ms) / 1000
+    return Estimate(left_s, left_s, left_s)
 
 
 async def _reclaimed(room: CompiledRoom, ticket_id: bytes, key: int) -> Outcome | None:

@@ -172,6 +172,7 @@ class Calling(OwnPage):
                 email,
                 channels.key,
                 channels.vapid,
+                room.draws_at_ms > 0,
             )
             headers = call_page_headers(page.farewell_headers(), page.brand)
             return for_scripts(Answer(200, headers, body), room.page, arrival)

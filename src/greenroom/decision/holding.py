@@ -74,7 +74,7 @@ class Holding:
             if shown is not None:
                 return _hold(room, held, cookie, shown)
         held = _held(room, ticket, outcome, now_ms)
-        if away and room.keeps_absent:
+        if away and room.keeps_absent and not room.draws_at_ms:
             held = replace(held, away_minutes=room.room.claim_minutes)
         return _hold(room, held, cookie)
 

@@ -89,6 +89,9 @@ class MovingPlace(OwnPage):
         )
         code = arrival.query[len(MOVE_QUERY) + 1 :]
         pressed = arrival.method == "POST" and asked_by_own_page(arrival)
+        draw = asked.room.draw
+        if pressed and draw is not None and draw.is_closing(asked.now_ms):
+            return for_scripts(OUTAGE, asked.room.page, arrival)
         if code:
             return self._by_code(asked, code.encode(), pressed)
         if _ticket(asked) is None:
@@ -145,6 +148,7 @@ class MovingPlace(OwnPage):
         if not pressed:
             return self._confirm(asked, others)
         waits, unseen_ms = bool(code.refresh_ms & _WAITS), now_ms - code.checked_ms
+        key = room.draw.key(code.id, code.key) if waits and room.draw is not None else code.key
 
         def moved(outcome: Outcome) -> Verdict | None:
             if outcome.storage_failed:
@@ -154,7 +158,7 @@ class MovingPlace(OwnPage):
             self._report(asked, code.id, successor(code.id))
             for ticket in others:
                 self._give_up(asked, ticket)
-            return self._arrived(asked, outcome, successor(code.id), code.key, code.home)
+            return self._arrived(asked, outcome, successor(code.id), key, code.home)
 
         def move(absent: bool) -> None:
             room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
@@ -167,7 +171,7 @@ class MovingPlace(OwnPage):
             move(waits and unseen_ms <= PLACE_KEPT_MS)
         else:
             room.ledger.reclaim(
-                code.id, code.key, lambda outcome: move(outcome.standing is not Standing.GONE)
+                code.id, key, lambda outcome: move(outcome.standing is not Standing.GONE)
             )
         return None
 

@@ -7,6 +7,7 @@ import msgspec
 from greenroom.admission.decide import Found
 from greenroom.admission.draw import (
     RECEIPT_FORMAT,
+    SPAN_MS,
     Draw,
     Drawn,
     ScheduledDraw,
@@ -17,7 +18,10 @@ from greenroom.admission.draw import (
 )
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.port import DrawStore, LedgerPort
-from greenroom.model.visit import Ticket, make_key
+from greenroom.model.visit import AWAY, NO_HOME, Ticket, make_key
+
+CLOSING_MS = 20_000
+"""Before the start no move begins: it could take until after it."""
 
 
 class DrawStanding(msgspec.Struct, frozen=True):
@@ -49,13 +53,16 @@ class ReceiptFile(msgspec.Struct, frozen=True):
 
 
 class PrequeueDraw:
-    __slots__ = ("_draws", "_room", "commitment", "draw_id", "drawn", "event", "scheduled")
+    __slots__ = (
+        "_draws", "_room", "_settled", "commitment", "draw_id", "drawn", "event", "scheduled",
+    )  # fmt: skip
 
     def __init__(self, scheduled: ScheduledDraw, draws: DrawStore, room: str, event: str) -> None:
         """Raises StorageFailed when the seed cannot be had."""
         self.draw_id = scheduled.draw_id
         self.commitment = commitment(self.draw_id, draws.seed(self.draw_id))
         self.drawn: Drawn | None = None
+        self._settled: Drawn | None = None
         self.scheduled = scheduled
         self._draws = draws
         self._room = room
@@ -63,8 +70,10 @@ class PrequeueDraw:
 
     def hold(self, ledger: LedgerPort, then: Callable[[StorageFailed | None], None]) -> None:
         """Draws everybody in line from before the start; repeating gives the same draw. Stored
-        before any place changes. Calls `then` once.
+        before any place changes. Who came into line meanwhile is behind all who were drawn. Calls
+        `then` once.
         """
+        start_key = make_key(self.scheduled.event_start_ms, 0)
 
         def listed(ticket_ids: Sequence[bytes]) -> None:
             self._draws.settle(
@@ -78,29 +87,50 @@ class PrequeueDraw:
             if isinstance(draw, StorageFailed):
                 then(draw)
                 return
-            drawn = Drawn(draw)
+            # tickets count by it from now on, so nobody comes into line by an earlier key any more
+            drawn = self._settled = Drawn(draw)
+
+            def place(late: Sequence[bytes], placed: Callable[[bool], None]) -> None:
+                ledger.rekey({ticket_id: drawn.key(ticket_id, 0) for ticket_id in late}, placed)
 
             def placed(written: bool) -> None:
                 if written:
                     self.drawn = drawn
                 then(None if written else StorageFailed("the places drawn cannot be written down"))
 
-            ledger.rekey({ticket_id: drawn.key(ticket_id, 0) for ticket_id in ticket_ids}, placed)
+            def rest(written: bool) -> None:
+                if written:
+                    ledger.before(drawn.first_key, lambda late: place(late, placed))
+                else:
+                    placed(False)
 
-        ledger.before(make_key(self.scheduled.event_start_ms, 0), listed)
+            place([one for one in ticket_ids if drawn.place(one)], rest)
+
+        ledger.before(start_key, listed)
 
     def _held(self, taking_part: Collection[str]) -> Draw:
         return hold(
             self.scheduled, self._draws.seed(self.draw_id), taking_part, self._room, self.event
         )
 
+    def key(self, ticket_id: bytes, key: int) -> int:
+        """By which a place of this key counts."""
+        return key if self._settled is None else self._settled.key(ticket_id, key)
+
+    def is_closing(self, now_ms: int) -> bool:
+        return self.drawn is None and now_ms >= self.scheduled.event_start_ms - CLOSING_MS
+
+    def arrival_ms(self, now_ms: int) -> int:
+        """Of a newcomer."""
+        start_ms = self.scheduled.event_start_ms
+        return start_ms if start_ms - SPAN_MS <= now_ms < start_ms else now_ms
+
     def standing(self, ticket: Ticket) -> Ticket:
-        if self.drawn is None or ticket.accepted_ms:
-            return ticket
-        key = self.drawn.key(ticket.id, ticket.key)
+        key = ticket.key if ticket.accepted_ms else self.key(ticket.id, ticket.key)
         if key == ticket.key:
             return ticket
-        return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms)
+        home = AWAY if ticket.home >= AWAY else NO_HOME
+        return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms, home)
 
     def counting(self, found: Found) -> Found:
         """One whose key was drawn has no spelling yet."""

@@ -63,9 +63,17 @@ class CompiledRoom(msgspec.Struct, frozen=True):
 
     @property
     def keeps_absent(self) -> bool:
-        """Whether visitors may close the page. A draw gives places to those in line alone."""
-        room = self.room
-        return room.claim_ms > 0 and room.queueing_method == "fifo" and self.draw is None
+        """Whether visitors may close the page; until a draw, which gives places to those in line
+        alone, they are not told so.
+        """
+        return self.room.claim_ms > 0 and self.room.queueing_method == "fifo"
+
+    @property
+    def draws_at_ms(self) -> int:
+        """The start of the event whose pre-queue this is, if that draws the places; else 0."""
+        effective = self.effective
+        draws = self.draw is not None and effective.phase is Phase.PREQUEUE
+        return effective.phase_ends_ms or 0 if draws else 0
 
     def ticket_crosses_sites(self, scheme: str) -> bool:
         return self.cookies.of(scheme).crosses_sites

@@ -323,7 +323,7 @@ class DecisionService:
         asked.room.ledger.reclaim(ticket.id, ticket.key, known)
 
     def _arrive(self, asked: Inquiry) -> Verdict | None:
-        prompt, ticket = asked.room.prompt, self._new_ticket(asked.now_ms)
+        prompt, ticket = asked.room.prompt, self._new_ticket(asked)
         if prompt is None or self.data_centers is not None:
             asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
             return None
@@ -336,7 +336,7 @@ class DecisionService:
         return self._answered(ARRIVE, asked, ticket, outcome)
 
     def _provisional(self, asked: Inquiry) -> None:
-        ticket = self._new_ticket(asked.now_ms)
+        ticket = self._new_ticket(asked)
 
         def answered(outcome: Outcome) -> None:
             try:
@@ -361,7 +361,7 @@ class DecisionService:
         asked.room.ledger.arrive_provisionally(ticket.id, ticket.key, answered)
 
     def _placeless(self, asked: Inquiry) -> Verdict | None:
-        return self._placed_nowhere(asked, self._new_ticket(asked.now_ms))
+        return self._placed_nowhere(asked, self._new_ticket(asked))
 
     def _placed_nowhere(self, asked: Inquiry, ticket: Ticket) -> Verdict | None:
         """A HEAD is answered like GET."""
@@ -525,10 +525,11 @@ class DecisionService:
         waiting = Ticket(ticket.id, ticket.key, 0, asked.now_ms, 0)
         asked.room.ledger.reenter(ticket.id, ticket.key, self._hears(POLL, asked, waiting))
 
-    def _new_ticket(self, now_ms: int) -> Ticket:
-        draw = self._entropy
-        ticket_id, tie = _DRAWN.unpack(draw(_DRAWN.size))
-        return Ticket(ticket_id, make_key(now_ms, tie), 0, now_ms, 0)
+    def _new_ticket(self, asked: Inquiry) -> Ticket:
+        now_ms, draw, entropy = asked.now_ms, asked.room.draw, self._entropy
+        came_ms = now_ms if draw is None else draw.arrival_ms(now_ms)
+        ticket_id, tie = _DRAWN.unpack(entropy(_DRAWN.size))
+        return Ticket(ticket_id, make_key(came_ms, tie), 0, now_ms, 0)
 
     def _failed(
         self, error: Exception, arrival: Arrival, now_ms: int, compiled: CompiledRoom | None = None

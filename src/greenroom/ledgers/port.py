@@ -41,7 +41,9 @@ class LedgerPort(Protocol):
         """As `poll`, but nothing changes. ACTIVE if admitted meanwhile."""
 
     def reclaim(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """Of a visitor who was or may be away: as `peek`, and GONE when the turn was too long ago."""
+        """Of a visitor who was or may be away: as `peek`, `called` when the turn has
+        come meanwhile, and GONE when that was too long ago.
+        """
 
     def view(self, ticket_id: bytes, then: Then) -> None:
         """ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""

@@ -348,7 +348,7 @@ class Room:
     )
     move_places: bool = spec(
         "visitors may continue on another device: the built-in page offers a link that moves the"
-        " place or session; not in a room whose events draw places",
+        " place or session",
         True,
         extension=True,
         form=FormSpec("more", "Places may move to another device"),

@@ -92,6 +92,11 @@ def view_of(held: Held) -> str:
     return "drawn" if held.drawn_place else "fifo"
 
 
+def _minutes_left(facts: PageVariables) -> int:
+    """Until the turn, or until places are drawn."""
+    return facts.minutes or (facts.start_minutes if facts.held.shuffle_at_event_start else 0)
+
+
 def same_for_all(held: Held) -> bool:
     return not held.in_line and not held.receipt and view_of(held) in SHARED
 
@@ -121,7 +126,7 @@ class BuiltIn:
         slots = slots_of(words)
         add, tell = words.calendar["add"].encode(), words.call["add"].encode()
         slots["calendar",] = lambda facts: (add if facts.minutes > away.calendar else b"",)
-        slots["call",] = lambda facts: (tell if facts.minutes > away.calls else b"",)
+        slots["call",] = lambda facts: (tell if _minutes_left(facts) > away.calls else b"",)
         slots["kept",] = lambda facts: (_kept(words, facts.held.away_minutes),)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)

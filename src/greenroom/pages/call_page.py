@@ -17,9 +17,18 @@ STATES = ("on", "check", "off", "many", "invalid", "gone")
 
 
 def call_page(
-    tag: str, brand: Brand, claim_min: int, state: str, email: bool, key: str, vapid: str
+    tag: str,
+    brand: Brand,
+    claim_min: int,
+    state: str,
+    email: bool,
+    key: str,
+    vapid: str,
+    draws: bool = False,
 ) -> bytes:
-    """`state`: that of the visitor's row, or empty. `key`: for push, with its id `vapid`."""
+    """`state`: that of the visitor's row, or empty. `key`: for push, with its id `vapid`. `draws`:
+    the places are still to be drawn.
+    """
     words = language(tag)
     said = words.call
     times = "".join(
@@ -41,6 +50,7 @@ def call_page(
         f"<div id=ask hidden{script}>{travel}{push}{address if email else ''}{stop}</div>"
         f"<p id=plain>{said['script']}</p>"
         f"<p>{said['kept']}</p>"
+        f"{'<p>' + words.views['shuffle']['lead'] + '</p>' if draws else ''}"
         f'<p><a href="?">{said["back"]}</a></p><script>{source("call.js")}</script>'
     )
     lead = said["lead"].replace("{minutes}", str(claim_min))

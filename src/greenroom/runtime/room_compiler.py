@@ -20,8 +20,6 @@ from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.ledgers.port import DrawStore
 from greenroom.model.crawler import SEARCH
-from greenroom.model.event import Event, draws_by
-from greenroom.model.fields import vars_of
 from greenroom.model.room import ANY_PASS, Room
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
@@ -227,7 +225,7 @@ class RoomCompiler:
             for name in _NAMED.findall(rule.expression)
             if name in lists
         }
-        moves = places_move(room, events)
+        moves = room.move_places
         calls = room.call_after_minutes > 0 and moves and not over_several(config)
         extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
@@ -346,11 +344,6 @@ class LazyRules:
         except Exception as error:
             self._failed(error)
             self._question = _nobody
-
-
-def places_move(room: Room, events: Sequence[Event]) -> bool:
-    # A draw knows its visitors by their ids.
-    return room.move_places and not any(draws_by(vars_of(event)) for event in events)
 
 
 def over_several(config: Config) -> bool:

@@ -32,6 +32,7 @@ from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack, pack_turn
 from greenroom.admission.timer_wheel import CELL_BITS
 from greenroom.model.line_table import LineTable
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of, make_key
 
@@ -178,7 +179,8 @@ class Ledger(HeldVisitors):
 
     def reclaim(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         """Whether the place of somebody who was away, with a ticket too old for `poll`, can still be
-        taken: as `peek`; GONE when its turn was too long ago. Changes nothing but what is counted.
+        taken: as `peek`, and `called` when its turn has come; GONE when that was too long ago.
+        Changes nothing but what is counted.
         """
         if ticket_id in self.line.slots:
             if self._claim_ms:
@@ -187,6 +189,8 @@ class Ledger(HeldVisitors):
             turns = self.turns
             if not (turns and self._claim_ms and turns.holds(key, self._claim_ms, now_ms)):
                 return GONE
+            if key <= turns.passed and ticket_id not in self.sessions.spent:
+                return replace(self.peek(ticket_id, key, now_ms, random_bits), called=True)
         return self.peek(ticket_id, key, now_ms, random_bits)
 
     def view(self, ticket_id: bytes, now_ms: int) -> Outcome:

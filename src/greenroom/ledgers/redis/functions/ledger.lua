@@ -424,8 +424,10 @@ end
 OPERATIONS[11] = function(id, key, high, low) -- reclaim
   if waiter(id) then
     if s.claim_ms > 0 and call('ZCARD', k.absent) < ABSENT_MAX then call('ZADD', k.absent, 'NX', 0, id) end
-  elseif not (session_of(id) or holds_turn(key)) then
-    return gone()
+  else
+    local renewed_ms, spent = session_of(id)
+    if not (renewed_ms or holds_turn(key)) then return gone() end
+    if not (renewed_ms or spent) and state.turns > 0 and key <= state.passed then return outside(key, rank_of(key), low, CALLED, 0) end
   end
   return OPERATIONS[3](id, key, high, low)
 end

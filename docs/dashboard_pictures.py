@@ -1,9 +1,9 @@
 """Takes the pictures of the dashboard, in a real Chromium in front of a real greenroom: `python
 docs/dashboard_pictures.py` (15 minutes).
 
-Those of the tutorial by following it; then a crowd comes to its room, and every page of the
-dashboard is taken, light, dark and on a phone, into docs/pictures/dashboard. All are WebP, made by
-the browser, so that the repository stays small.
+Those of the tutorial by following it; then a crowd comes to its room, and the pages that the
+how-tos show are taken into docs/pictures/dashboard. All are WebP, made by the browser, so that the
+repository stays small.
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from dashboard_browser import DashboardBrowser, chromium, sign_in_link
 from playwright.sync_api import Page, expect
 from tutorial import follow, steps_of
 
-from greenroom.dashboard.navigation import NAVIGATION, ROOM_TABS
 from greenroom.demo.console import CROWD_MAX, Browser, DemoCrowd
 
 DOCS = Path(__file__).parent
@@ -46,19 +45,12 @@ OPENING = {"viewport": {"width": 1180, "height": 1000}, "color_scheme": "light"}
 HOUR = "?span=1h"
 """Of the charts: what has happened since the beginning."""
 
-FORMS = {
-    "light": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1180, "height": 760}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 780}, "color_scheme": "light"},
-}
+WINDOW = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 QUALITY = 0.6
 SETTLE_MS = 700
 """Charts and previews need a moment."""
 
 SIMULATION_MS = 300_000
-
-LEFT_OUT = ("/explorer",)
-"""Not ours to show: GraphiQL."""
 
 TO_WEBP = """async ([png, quality]) => {
   const picture = new Image();
@@ -154,20 +146,14 @@ def main() -> None:
         link = sign_in_link(said)
         base = link.partition("/sign-in")[0]
         camera = Camera(browser.new_page())
-        first = DashboardBrowser(browser.new_context(**FORMS["light"]), base)
+        first = DashboardBrowser(browser.new_context(**WINDOW), base)
         room = tutorial(first, link, camera)
         state = first.context.storage_state()
         paths = {
-            item.path.strip("/").replace("/", "-"): item.path
-            for item in NAVIGATION
-            if item.path not in LEFT_OUT
-        }
-        paths |= {f"room{tab.path.replace('/', '-')}": f"{room}{tab.path}" for tab in ROOM_TABS}
-        paths["room-analytics"] += HOUR
-        paths |= {
-            "room-new": f"{room.partition('/rooms/')[0]}/rooms/new",
-            "event-new": f"{room}/events/new",
+            "rooms": "/rooms",
+            "room-analytics": f"{room}/analytics{HOUR}",
             "rule-new": f"{room}/rules/new",
+            "status-page": "/status-page",
         }
         with crowded(said):
             at = DashboardBrowser(browser.new_context(storage_state=state, **OPENING), base)
@@ -175,11 +161,10 @@ def main() -> None:
             camera.take(at.page, PICTURES / "live.webp")
             at.go("/rooms")
             expect(at.page.locator(".peaks")).to_be_visible()  # read in the background
-            for form, options in FORMS.items():
-                at = DashboardBrowser(browser.new_context(storage_state=state, **options), base)
-                for name, path in paths.items():
-                    at.go(path)
-                    camera.take(at.page, PICTURES / "dashboard" / f"{name}-{form}.webp")
+            at = DashboardBrowser(browser.new_context(storage_state=state, **WINDOW), base)
+            for name, path in paths.items():
+                at.go(path)
+                camera.take(at.page, PICTURES / "dashboard" / f"{name}-light.webp")
 
 
 if __name__ == "__main__":

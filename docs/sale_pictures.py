@@ -1,8 +1,8 @@
 """Photographs a sale for the documents. Run: .venv/bin/python docs/sale_pictures.py (a good five
 minutes; needs Debian's chromium).
 
-A real event in real time: a pre-queue that is shuffled, a sale, and an event after it that turns
-newcomers away. A crowd without browsers stands in line too. Writes docs/pictures/sale-*.png;
+A real event in real time: a pre-queue that is shuffled, and a sale. A crowd without browsers stands
+in line too. Writes docs/pictures/sale-*.png;
 nothing is drawn, no state is faked. The draw is checked in the browser at the end.
 """
 
@@ -76,14 +76,6 @@ prequeue_start_time = {moment(start_s - 300)}
 event_start_time = {moment(start_s)}
 event_end_time = {moment(start_s + SALE_S)}
 shuffle_at_event_start = true
-
-[[rooms.events]]
-name = "sale_is_over"
-event_start_time = {moment(start_s + SALE_S)}
-event_end_time = {moment(start_s + SALE_S + 48 * 3600)}
-queueing_method = "reject"
-session_duration = 5
-disable_session_renewal = true
 """
 
 
@@ -186,14 +178,8 @@ def main() -> None:
         saved.value.save_as(folder / "receipt.json")
         drawn = first_drawn([page, other], start_s)
         photograph(drawn, "sale-drawn", whole=True)
-        until("it is the visitor's turn", lambda: drawn.locator("#room").count() == 0, SALE_S)
-        photograph(drawn, "sale-in")
         draw = json.loads(ask(f"http://{control}/draws"))["held"][0]
         (folder / "draw.json").write_bytes(ask(f"http://{control}{draw}"))
-        until("the sale is over", lambda: time.time() > start_s + SALE_S, SALE_S + 60)
-        late = visitor(browser)
-        late.goto(f"http://{listen}/")
-        photograph(late, "sale-over")
         check = visitor(browser, viewport={**DESKTOP, "height": 1000})
         check.goto(f"http://{control}/draws/verify")
         check.set_input_files("#draw", folder / "draw.json")

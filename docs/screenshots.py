@@ -1,9 +1,8 @@
 """Photographs the demo for the documents. Run: .venv/bin/python docs/screenshots.py (three to five
 minutes; needs Debian's chromium).
 
-Starts `greenroom demo` on free ports, visits it as a person would, and writes docs/pictures: let
-in, waiting (light, dark, phone), let in after waiting. The pictures are real: nothing is drawn, no
-state is faked.
+Starts `greenroom demo` on free ports, visits it as a person would, and writes waiting.png and
+waiting-phone.png to docs/pictures. The pictures are real: nothing is drawn, no state is faked.
 """
 
 import http.client
@@ -106,20 +105,17 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        early = visitor(browser)
-        early.goto(shop)
-        photograph(early, "let-in", whole=True)
         ask(f"{console}/crowd", "POST", f"size={CROWD}")
         until(
             "a line has formed and moves", lambda: line_moves(json.loads(ask(f"{console}/state")))
         )
-        late, dark = visitor(browser), visitor(browser, color_scheme="dark")
+        late = visitor(browser)
         phone = visitor(
             browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True
         )
-        for page in (late, dark, phone):
+        for page in (late, phone):
             page.goto(shop)
-        for page, name in ((late, "waiting"), (dark, "waiting-dark"), (phone, "waiting-phone")):
+        for page, name in ((late, "waiting"), (phone, "waiting-phone")):
             until(
                 "the place in line is real",
                 lambda page=page: held(page) and page.locator("#hero").is_visible(),
@@ -131,8 +127,6 @@ def main() -> None:
                 120,
             )
             photograph(page, name)
-        until("the late visitor is let in", lambda: not held(late))
-        photograph(late, "let-in-after-waiting", whole=True)
         browser.close()
 
 

@@ -21,13 +21,11 @@ from sale_walk import FORMS, SaleWalk, WindowForm, fill_line, settle, show_as
 
 WALK = PICTURES / "walk"
 SHOWN = (
-    "review-event",
-    "overview",
-    "dry-run-result",
-    "live",
-    "live-hold",
-    "live-letting-in",
-    "audit-log",
+    "review-event-desktop",
+    "overview-desktop",
+    "dry-run-result-desktop",
+    "live-desktop",
+    "live-hold-phone",
 )
 
 
@@ -46,7 +44,7 @@ def walk(browser: Browser, form: WindowForm, *, keyboard: bool) -> list[str]:
             settle(page)
             found = [*layout_faults(page), *violations(page)]
             faults.extend(f"{form.name}, {name}: {one}" for one in found)
-            if name in SHOWN and not keyboard:
+            if f"{name}-{form.name}" in SHOWN and not keyboard:
                 camera.take(page, WALK / f"{name}-{form.name}.webp")
 
         SaleWalk(at, look, lambda: fill_line(host, int(port)), keyboard=keyboard).walk(said)

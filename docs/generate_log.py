@@ -18,6 +18,7 @@ MEANS = {
     "api_request": "a call that changes something; level debug: one that reads",
     "api_request_failed": "an exception; the caller got 500 with this `ray`",
     "capacity_not_exchanged": "with other processes, over Redis",
+    "capacity_not_measured": "the limit stays where it was; `reason` names what is late",
     "capacity_not_noted": "in the audit log",
     "checks_received": "by a probe agent",
     "clock_differs": "from the system clock: restart greenroom",

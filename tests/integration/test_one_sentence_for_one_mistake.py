@@ -76,7 +76,7 @@ MISTAKES = [
         "/zones/z1/rooms/new",
         ROOM,
         {"session_duration": 0},
-        "must be at least 1 minutes, not 0",
+        "must be at least 1 minute, not 0",
     ),
     (
         lambda values: table("rooms", {**ROOM, **TAKEN}) + table("rooms", values),

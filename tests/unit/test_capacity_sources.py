@@ -90,6 +90,23 @@ def test_sessions_are_those_of_all_processes_and_documents_those_of_the_source()
     assert (window.active, window.admitted, window.waiting) == (12, 30, 2)
 
 
+def test_a_late_instance_is_named() -> None:
+    """Until it is forgotten: then the others are all there is."""
+    meter, sources, late_ms = WindowMeter(), {"r": PUSH}, PUSH.silent_ms
+    for at_ms in (0, late_ms, FORGOTTEN_MS):
+        reports = {
+            "edge": report(at_ms, 0, ANSWERS),
+            "push:r:shop-1": report(at_ms, 10, PUSH),
+            "push:r:shop-2": report(0, 10, PUSH),
+        }
+        window = meter.windows(reports, at_ms, sources)["r"]
+        assert (window is None) is (at_ms == late_ms)
+        why = "the newest figures of instance shop-2 (push) are 30 s old"
+        assert meter.missing == ({"r": why} if at_ms == late_ms else {})
+    state = RoomCapacity(follows(capacity_metrics="push"), None, 50, 0).step(None, 5_000, why)
+    assert state.reason.startswith(f"{why}: ")
+
+
 SILENCE = st.lists(st.sampled_from(("push", "silent", "stopped")), min_size=5, max_size=60)
 
 

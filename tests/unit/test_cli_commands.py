@@ -101,6 +101,18 @@ def test_the_version_is_the_one_of_the_package() -> None:
     )
 
 
+def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
+    file = tmp_path / "greenroom.toml"
+    file.write_text(
+        'origin = "http://127.0.0.1:3000"\n[[rooms]]\nname = "shop"\nhost = "*"\n'
+        "total_active_users = 1\nnew_users_per_minute = 1\n"
+        '[[lists]]\nname = "office"\nkind = "ip"\nitems = ["198.51.100.0/24"]\n'
+    )
+    shown = run("check", str(file)).output
+    assert "room shop: 1 active user, 1 new per minute, fifo\n" in shown
+    assert "list       $office: 1 address or network\n" in shown
+
+
 def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
     file = tmp_path / "greenroom.toml"
     file.write_text(GOOD)
@@ -116,7 +128,7 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         "trusted_proxies = 10.0.0.0/8",
         "status_listen = 127.0.0.1:8082",
         "limits.connections = 100",
-        "room shop: 10 active users, 20 new ones per minute, fifo",
+        "room shop: 10 active users, 20 new per minute, fifo",
         "  covers a.example.com/",
         "  covers a.example.net/x",
         "  queue_all = true",

@@ -29,6 +29,7 @@ from greenroom.model.account import (
     Token,
 )
 from greenroom.model.configuration import Configuration
+from greenroom.model.fields import with_unit
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
 from greenroom.web.authenticator import Credentials, StoredFailures, known_token, subscriber
 from greenroom.web.config_service import ConfigService
@@ -328,7 +329,9 @@ class SignIn:
 
 def _too_many(wait_s: int) -> Refused:
     return Refused(
-        ApiFault(Code.SLOW_DOWN, f"too many wrong attempts; try again in {wait_s} seconds")
+        ApiFault(
+            Code.SLOW_DOWN, f"too many wrong attempts; try again in {with_unit(wait_s, 'seconds')}"
+        )
     )
 
 

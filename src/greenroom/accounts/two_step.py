@@ -17,7 +17,7 @@ import structlog
 
 from greenroom.model.account import RECOVERY_CODES, Account, recovery_hash
 from greenroom.model.clock import Clock
-from greenroom.model.fields import is_sealed, key_of_sealed
+from greenroom.model.fields import is_sealed, key_of_sealed, with_unit
 from greenroom.web.authenticator import StoredFailures
 from greenroom.web.refusals import ApiFault, Code, Refused
 
@@ -142,4 +142,8 @@ class CodeCheck:
 
 
 def _too_many(wait_s: int) -> Refused:
-    return Refused(ApiFault(Code.SLOW_DOWN, f"too many wrong codes; try again in {wait_s} seconds"))
+    return Refused(
+        ApiFault(
+            Code.SLOW_DOWN, f"too many wrong codes; try again in {with_unit(wait_s, 'seconds')}"
+        )
+    )

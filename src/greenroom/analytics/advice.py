@@ -7,6 +7,8 @@ minutes, and SESSIONS_LEAST sessions or visitors for what is said about them.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from greenroom.model.fields import plural, with_unit
+
 MINUTES_LEAST = 30
 SESSIONS_LEAST = 100
 REACHED = 0.97
@@ -131,7 +133,7 @@ def _rate_overshoots(facts: AdviceFacts) -> Iterator[Advice]:
     yield Advice(
         "rate_overshoots",
         "The rate is higher than places free up",
-        f"Sessions freed about {freed:,.0f} places per minute while visitors waited; {rate:,.0f} may"
+        f"Sessions freed about {freed:,.0f} {plural(round(freed), 'place')} per minute while visitors waited; {rate:,.0f} may"
         " come in per minute. A full room empties and fills in bursts: a rate near"
         f" {1.2 * freed:,.0f} keeps the load even.",
         "new_users_per_minute",
@@ -153,7 +155,7 @@ def _prequeue_too_short(facts: AdviceFacts) -> Iterator[Advice]:
         yield Advice(
             "prequeue_too_short",
             f"The pre-queue of {event.name} was short for its crowd",
-            f"{most - before:,.0f} of the {most:,.0f} visitors at the start came in its last"
+            f"{most - before:,.0f} of the {most:,.0f} {plural(most, 'visitor')} at the start came in its last"
             f" {_minutes(event.start_s - last_s)}. More people take part in an earlier one.",
             "events",
         )
@@ -179,8 +181,7 @@ def _limits_never_reached(facts: AdviceFacts) -> Iterator[Advice]:
 
 
 def _minutes(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return with_unit(max(1, round(seconds / 60)), "minutes")
 
 
 _RULES = (

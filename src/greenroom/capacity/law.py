@@ -126,8 +126,10 @@ class CapacityLaw:
             limit = min(self._last.limit, sessions)
             self._last = CapacityTarget(sessions, per_minute, limit, self._last.reason)
 
-    def step(self, window: Window | None, now_ms: int) -> CapacityTarget:
-        """Call it once for each WINDOW_MS; None: no measurements have come."""
+    def step(
+        self, window: Window | None, now_ms: int, missing: str = "no measurements"
+    ) -> CapacityTarget:
+        """Call it once for each WINDOW_MS; None: measurements are `missing`."""
         since_ms = WINDOW_MS if self._stepped_ms is None else now_ms - self._stepped_ms
         passed_s = min(2 * WINDOW_MS, max(0, since_ms)) / 1000
         self._stepped_ms = now_ms
@@ -135,7 +137,7 @@ class CapacityLaw:
             self._recent.clear()
             self._slow = self._calm = 0
             self._counted = False
-            why = "no measurements" if window is None else "greenroom itself is overloaded"
+            why = missing if window is None else "greenroom itself is overloaded"
             held = self._last or self._target("")
             return replace(held, reason=f"{why}: {self._holds()}")
         self._recent.append(window)

@@ -8,7 +8,7 @@ from functools import reduce
 from types import MappingProxyType
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.capacity.sources import ANSWERS, FORGOTTEN_MS, Source
+from greenroom.capacity.sources import ANSWERS, FORGOTTEN_MS, HEALTH_CHECK, Source
 from greenroom.capacity.window import Window
 
 
@@ -40,6 +40,8 @@ class WindowMeter:
         self._before: dict[str, Mapping[str, ProcessReport]] = {}
         self.unchanged: set[str] = set()
         """Rooms whose source, not a process of ours, has reported nothing since the last window."""
+        self.missing: dict[str, str] = {}
+        """Why rooms have no window."""
 
     def windows(
         self,
@@ -60,12 +62,14 @@ class WindowMeter:
                     source = sources.get(room_id, ANSWERS)
                     if report.source in _PROCESSES or (source and report.source == source.name):
                         by_room.setdefault(room_id, {})[name] = report
-        before, self._before, self.unchanged = self._before, {}, set()
+        before, self._before, self.unchanged, self.missing = self._before, {}, set(), {}
         found: dict[str, Window | None] = {}
         for room_id, living in by_room.items():
             source, old = sources.get(room_id, ANSWERS), before.get(room_id, {})
-            if source is None or _is_silent(living, source, now_ms):
+            if source is None:
                 found[room_id] = None
+            elif missing := _missing(living, source, now_ms):
+                found[room_id], self.missing[room_id] = None, missing
             elif source is not ANSWERS and old and not _has_news(living, old, source):
                 self.unchanged.add(room_id)
                 self._before[room_id] = old
@@ -85,14 +89,21 @@ class WindowMeter:
 _PROCESSES = frozenset((ANSWERS.name, ""))
 
 
-def _is_silent(living: Mapping[str, ProcessReport], source: Source, now_ms: int) -> bool:
-    own = [report for report in living.values() if report.source == source.name]
-    processes = [report for report in living.values() if report.source in _PROCESSES]
-    return (
-        not own
-        or any(now_ms - report.at_ms >= source.silent_ms for report in own)
-        or any(now_ms - report.at_ms >= ANSWERS.silent_ms for report in processes)
-    )
+def _missing(living: Mapping[str, ProcessReport], source: Source, now_ms: int) -> str:
+    """Which report is too old; empty when none is."""
+    if not any(report.source == source.name for report in living.values()):
+        return f"no figures of {source.name}"
+    for name, report in living.items():
+        age_ms = now_ms - report.at_ms
+        if report.source in _PROCESSES:
+            what, most_ms = f"process {name}" if name else "this process", ANSWERS.silent_ms
+        elif source is HEALTH_CHECK:
+            what, most_ms = "the health check", source.silent_ms
+        else:
+            what, most_ms = f"instance {name.split(':', 2)[-1]} ({source.name})", source.silent_ms
+        if age_ms >= most_ms:
+            return f"the newest figures of {what} are {age_ms // 1000} s old"
+    return ""
 
 
 def _has_news(

@@ -84,8 +84,10 @@ class RoomCapacity:
             self._room = room
             self._law.configure(_limits(room))
 
-    def step(self, window: Window | None, now_ms: int) -> CapacityState:
-        target = self._law.step(window, now_ms)
+    def step(
+        self, window: Window | None, now_ms: int, missing: str = "no measurements"
+    ) -> CapacityState:
+        target = self._law.step(window, now_ms, missing)
         if window is not None:
             self._measured, self._measured_ms = True, now_ms
         elif not self._measured:  # the law does not know yet how many are inside

@@ -27,6 +27,7 @@ from greenroom.analytics.question import (
 from greenroom.cli.explain import TOKEN_VARIABLES
 from greenroom.cli.show import complain, control_connection, say
 from greenroom.errors import StorageFailed
+from greenroom.model.fields import plural
 from greenroom.settings.process import Server
 
 analytics = typer.Typer(
@@ -122,7 +123,7 @@ def export(
     source = _source(data, control, token)
     rows = _rows(source, source.room_id(room), _moment(start), _moment(end), by)
     _write(rows, form, output)
-    complain(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+    complain(f"{len(rows)} {plural(len(rows), 'row')}")
 
 
 @analytics.command()

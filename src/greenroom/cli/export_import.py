@@ -22,6 +22,7 @@ from greenroom.cli.tokens import (
     config_service_or_exit,
     stop_on_errors,
 )
+from greenroom.model.fields import plural
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
@@ -133,7 +134,7 @@ def _make_true(
     for line in lines:
         say(line)
     done = "would be made" if only_check else "made"
-    say(f"{len(lines)} change{'' if len(lines) == 1 else 's'} {done}" if lines else "nothing to do")
+    say(f"{len(lines)} {plural(len(lines), 'change')} {done}" if lines else "nothing to do")
 
 
 def _to_read(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.show import say
+from greenroom.model.fields import plural, with_unit
 
 REQUEST_S = 50e-6
 """CPU of one request through the gateway, rounded up (docs/explanation/speed.md)."""
@@ -119,8 +120,8 @@ def described(found: SalePlan) -> list[str]:
         ("total_active_users", f"{found.active}"),
         ("new_users_per_minute", f"{found.per_minute}"),
         ("session_duration", f"{found.session_minutes}"),
-        ("longest line", f"{line} visitors"),
-        ("longest wait", f"{found.longest_wait_minutes:.0f} minutes"),
+        ("longest line", f"{line} {plural(line, 'visitor')}"),
+        ("longest wait", with_unit(round(found.longest_wait_minutes), "minutes")),
         ("requests", f"{found.requests_per_second:.0f} a second"),
         ("cores", f"{found.cores}" + (", as processes that share a Redis" if shared else "")),
         ("memory of a process", f"{memory} MB"),

@@ -16,7 +16,7 @@ from greenroom.config.served import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.model.fields import printable, specs
+from greenroom.model.fields import plural, printable, specs
 from greenroom.model.room import CookieAttributes, Room
 from greenroom.model.rule import Rule
 from greenroom.settings.process import Address, Server
@@ -38,7 +38,11 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 """The only control sequences that are printed."""
 
 _STYLE = re.compile("(\x1b\\[[01]m)")
-_ITEMS = {"ip": "addresses and networks", "hostname": "host names", "asn": "autonomous systems"}
+_ITEMS = {
+    "ip": ("address or network", "addresses and networks"),
+    "hostname": ("host name", "host names"),
+    "asn": ("autonomous system", "autonomous systems"),
+}
 
 
 def say(line: str = "") -> None:
@@ -118,7 +122,9 @@ def show_config(config: Config) -> None:
         for key, value in _changed(record, type(record)()):
             say(f"{section}.{key} = {value}")
     for named in config.lists:
-        say(f"list       ${named.name}: {len(named.items)} {_ITEMS[named.kind]}")
+        say(
+            f"list       ${named.name}: {len(named.items)} {plural(len(named.items), *_ITEMS[named.kind])}"
+        )
     for room in config.rooms:
         say()
         for line in (
@@ -138,8 +144,8 @@ def room_lines(room: Room) -> list[str]:
         allows = "all visitors go to the origin and are counted"
     else:
         allows = (
-            f"{room.total_active_users} active users, {room.new_users_per_minute} new ones per"
-            f" minute, {room.queueing_method}"
+            f"{room.total_active_users} {plural(room.total_active_users, 'active user')},"
+            f" {room.new_users_per_minute} new per minute, {room.queueing_method}"
         )
     lines = [f"room {room.name}: {allows}"]
     lines += [

@@ -13,7 +13,7 @@ import typer
 from greenroom.cli.show import complain, complain_of, say
 from greenroom.cli.simulate_origin import compare_laws
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.fields import specs
+from greenroom.model.fields import plural, specs
 from greenroom.model.room import METHODS, Room
 from greenroom.simulator.arrivals import (
     CENTERS_MAX,
@@ -317,11 +317,16 @@ def _show(seed: int, scenario: Scenario, runs: list[_Run]) -> None:
     room = scenario.room
     limit, per_minute = bottleneck(room, scenario.behaviour)
     say(
-        f"{scenario.name}, seed {seed}, {scenario.centers} data center{'s' if scenario.centers > 1 else ''}"
+        f"{scenario.name}, seed {seed}, {scenario.centers} {plural(scenario.centers, 'data center')}"
     )
-    say(f"{room.total_active_users:,} active users, {room.new_users_per_minute:,} new ones per minute, {room.queueing_method}, "
-        f"sessions of {room.session_duration} min")  # fmt: skip
-    say(f"A full room takes about {per_minute:,.0f} visitors a minute, limited by {limit}.")
+    active = plural(room.total_active_users, "active user")
+    say(
+        f"{room.total_active_users:,} {active}, {room.new_users_per_minute:,} new per minute,"
+        f" {room.queueing_method}, sessions of {room.session_duration} min"
+    )
+    say(
+        f"A full room takes about {per_minute:,.0f} {plural(round(per_minute), 'visitor')} a minute, limited by {limit}."
+    )
     wide = max(len(line[-1]) for line in (*RECORDED_LINES, *LINES)) + 2
     say()
     if len(runs) > 1:

@@ -10,6 +10,7 @@ import typer
 
 from greenroom.cli.show import complain, complain_of, say
 from greenroom.errors import InvalidConfig
+from greenroom.model.fields import plural
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.origin import OriginModel, read_model
 from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
@@ -35,7 +36,7 @@ def compare_laws(file: Path, streams: Streams, as_json: bool) -> Callable[[], st
 
 
 def _show(model: OriginModel, found: list[OriginFigures]) -> None:
-    say(f"{model.name}: {model.minutes:g} minutes, {model.capacity:g} visitors at once within "
+    say(f"{model.name}: {model.minutes:g} {plural(model.minutes, 'minute')}, {model.capacity:g} {plural(model.capacity, 'visitor')} at once within "
         f"{model.objective_ms} ms")  # fmt: skip
     say()
     say(f"{'':<12}" + "".join(f"{column:>15}" for column in COLUMNS))

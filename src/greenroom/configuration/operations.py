@@ -13,6 +13,7 @@ from greenroom.errors import InvalidConfig
 from greenroom.model.branding import LocalMessage
 from greenroom.model.change import AuditEntry, Put, Remove
 from greenroom.model.configuration import Configuration
+from greenroom.model.fields import plural, with_unit
 from greenroom.model.operation import (
     ADMIT,
     ADMIT_MOST,
@@ -238,8 +239,8 @@ def _refuse_second_admission(known: Configuration, room_id: str, now_ms: int) ->
     left_ms = room.let_in_until_ms - now_ms
     if left_ms > 0:
         reason = (
-            f"count: {room.let_in} more visitors are let in already; wait"
-            f" {-(-left_ms // 1000)} seconds"
+            f"count: {room.let_in} more {plural(room.let_in, 'visitor is', 'visitors are')} let in"
+            f" already; wait {with_unit(-(-left_ms // 1000), 'seconds')}"
         )
         raise Refused(ApiFault(Code.INVALID, reason, "/count"))
 
@@ -294,10 +295,10 @@ def in_words(kind: str, after: Json | None, room: str) -> str:
         )
     if kind == TAKE_OVER:
         return (
-            f"took {room} over: {after['count']:,} active visitors"
+            f"took {room} over: {after['count']:,} active {plural(after['count'], 'visitor')}"
             if after
             else f"let {room} follow its origin again"
         )
     people = (after or {}).get("count", 0)
-    number = f" ({people:,} {'visitor' if people == 1 else 'visitors'})" if people else ""
+    number = f" ({people:,} {plural(people, 'visitor')})" if people else ""
     return f"ended all sessions in {room}{number}" if after else ""

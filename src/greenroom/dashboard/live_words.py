@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from greenroom.capacity.room_capacity import CapacityState
 from greenroom.decision.room_view import RoomView
+from greenroom.model.fields import plural
 from greenroom.web.pages.rendering import duration, grouped
 
 FULL = 0.97
@@ -27,8 +28,8 @@ NOT_SERVED = LimitWords(
 )
 
 
-def _some(number: int, one: str, several: str) -> str:
-    return one if number == 1 else several.format(grouped(number))
+def _visitors(number: int, noun: str = "visitor") -> str:
+    return f"{grouped(number)} {plural(number, noun)}"
 
 
 def _limits(live: RoomView) -> LimitWords:
@@ -50,7 +51,7 @@ def _limits(live: RoomView) -> LimitWords:
         return LimitWords(
             "active",
             "The site takes no more visitors now",
-            f"As fast as it answers it takes {_some(limit, '1 visitor', '{} visitors')}: the next"
+            f"As fast as it answers it takes {_visitors(limit)}: the next"
             " visitor is let in when a session ends, or when it takes more.",
         )
     if active:
@@ -61,7 +62,7 @@ def _limits(live: RoomView) -> LimitWords:
             " ends.",
         )
     if rate:
-        free = _some(places, "is 1 free place", "are {} free places")
+        free = f"{plural(places, 'is', 'are')} {grouped(places)} free {plural(places, 'place')}"
         text = f"The next visitors are let in as the minute moves on; there {free}."
         return LimitWords("rate", "The limit of new visitors per minute is reached", text)
     now = min(places, entries)
@@ -69,10 +70,9 @@ def _limits(live: RoomView) -> LimitWords:
         return LimitWords(
             "room",
             "Letting people in",
-            f"{_some(now, '1 visitor', '{} visitors')} can come in now: each does when the waiting"
-            " page refreshes next.",
+            f"{_visitors(now)} can come in now: each does when the waiting page refreshes next.",
         )
-    more = _some(now, "1 more visitor", "{} more visitors")
+    more = _visitors(now, "more visitor")
     first = "the limit of active visitors" if places <= entries else "the limit per minute"
     return LimitWords(
         "room", "No limit is reached", f"{more} can come in now, before {first} is reached."
@@ -90,9 +90,9 @@ def limit_words(live: RoomView) -> LimitWords:
 
 
 CAPACITY_WORDS = {
-    "observe": "Observing: greenroom would set {} active visitors",
-    "suggest": "greenroom finds that the site takes {} active visitors",
-    "follow": "Following the origin: it takes {} active visitors",
+    "observe": "Observing: greenroom would set {}",
+    "suggest": "greenroom finds that the site takes {}",
+    "follow": "Following the origin: it takes {}",
 }
 
 
@@ -101,7 +101,7 @@ def capacity_words(found: CapacityState, now_ms: int) -> str:
         return "The origin cannot be followed"
     if found.unmeasured(now_ms):
         return f"The origin is not measured; the limit stays at {grouped(found.sessions)}"
-    return CAPACITY_WORDS[found.mode].format(grouped(found.sessions))
+    return CAPACITY_WORDS[found.mode].format(_visitors(found.sessions, "active visitor"))
 
 
 class LimitPlan(NamedTuple):

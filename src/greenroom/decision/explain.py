@@ -475,8 +475,8 @@ def _by_limits(now: Effective, ledgers: Seats | None) -> tuple[str, str, str]:
         "depends",
         "limits",
         (
-            f"There is room ({state}): let in at once, unless {room.new_users_per_minute} visitors"
-            " were let in during the last minute."
+            f"There is room ({state}): let in at once, unless as many as"
+            f" `new_users_per_minute` ({room.new_users_per_minute}) were let in during the last minute."
         ),
     )
 

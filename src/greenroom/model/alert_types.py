@@ -1,5 +1,5 @@
 """Every type of alert: its filters, fields, text and example. `{name}` in a text is a field of the
-row, `{subject}` the room, check or data center.
+row, `{subject}` the room, check or data center; `{name:minute}` is a number of minutes.
 """
 
 from collections.abc import Callable, Mapping
@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from greenroom.model.alert import TEXT_MAX, Alert, AlertState
+from greenroom.model.fields import plural
+
+
+class _Counted(int):
+    def __format__(self, noun: str) -> str:
+        return f"{int(self)} {plural(self, noun)}" if noun else str(int(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +229,8 @@ _ROWS = (
         "greenroom_wait_time",
         "Estimated wait above a limit",
         "New visitors would wait longer than a number of minutes, or no longer so.",
-        "New visitors of waiting room {subject} wait about {minutes} minutes, more than {limit}.",
-        "New visitors of waiting room {subject} wait no longer than {limit} minutes.",
+        "New visitors of waiting room {subject} wait about {minutes:minute}, more than {limit}.",
+        "New visitors of waiting room {subject} wait no longer than {limit:minute}.",
         fields={"minutes": "estimated wait of a new visitor", "limit": "the limit in minutes"},
         filters={"limit": _bound("limit in minutes", 10, 1, 1_440)},
         example={"minutes": 14, "limit": 10},
@@ -237,7 +243,7 @@ _ROWS = (
         ' "auto"`, and new visitors are let in only after their ticket came back; or no longer so.',
         "New visitors of waiting room {subject} who do not bring their ticket back, such as"
         " monitors or a flood of requests without cookies, hold a quarter of a limit. Others are"
-        " let in only after their ticket came back; {active} visitors are on the site.",
+        " let in only after their ticket came back. On the site: {active:visitor}.",
         "New visitors of waiting room {subject} are let in at once again.",
         fields={"active": "visitors on the site"},
         example={"active": 1200},
@@ -321,7 +327,7 @@ _ROWS = (
         SYSTEM,
         "Data center cut off",
         "A data center has not reached the coordinator for some seconds, or reaches it again.",
-        "Data center {subject} has not reached the coordinator for {seconds} seconds.",
+        "Data center {subject} has not reached the coordinator for {seconds:second}.",
         "Data center {subject} reaches the coordinator again.",
         fields={"data_center": "name of the data center", "seconds": "for how long"},
         filters=_BY_DATA_CENTER,
@@ -335,7 +341,7 @@ _ROWS = (
         "The coordinator has not heard from a data center for 15 seconds, or hears from it again."
         " Its capacity is out of use meanwhile; an operator who knows that nothing runs there can"
         " give it up.",
-        "Data center {subject} has been silent since {since} and holds {held} units of capacity. If"
+        "Data center {subject} has been silent since {since} and holds {held:unit} of capacity. If"
         " nothing runs there any more, give it up on the page “Processes and data centers”.",
         "Data center {subject} is heard again.",
         fields={
@@ -366,7 +372,7 @@ _ROWS = (
         SYSTEM,
         "Certificate near its end",
         "The certificate that visitors see ends within a number of days, or has been renewed.",
-        "The certificate for {names} ends at {not_after}, in {days} days.",
+        "The certificate for {names} ends at {not_after}, in {days:day}.",
         "The certificate for {names} has been renewed.",
         fields={
             "names": "host names of the certificate",
@@ -415,7 +421,15 @@ def make(
         state=state,
         time_ms=time_ms,
         correlation_id=correlation_id,
-        text=template.format_map({**data, "subject": subject_name or subject_id})[:TEXT_MAX],
+        text=template.format_map(
+            {
+                **{
+                    name: _Counted(one) if isinstance(one, int) else one
+                    for name, one in data.items()
+                },
+                "subject": subject_name or subject_id,
+            }
+        )[:TEXT_MAX],
         zone_id=zone_id,
         subject_id=subject_id,
         subject_name=subject_name,

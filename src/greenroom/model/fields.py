@@ -27,6 +27,16 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def plural(count: float, one: str, many: str = "") -> str:
+    return one if count == 1 else many or f"{one}s"
+
+
+def with_unit(count: int, units: str) -> str:
+    """`1 minute` or `2 minutes`, from a unit in the plural."""
+    one = units.removesuffix("s") if units != "entries" else "entry"
+    return f"{count} {one if count == 1 else units}"
+
+
 def is_printable(text: str) -> bool:
     return _CONTROL.search(text) is None
 
@@ -288,18 +298,17 @@ def _no_choice(value: Any, rule: Spec) -> str:
 
 def _wrong_size(value: Any, rule: Spec) -> str:
     if isinstance(value, int):
-        size, measured = value, ""
+        size, units = value, rule.unit
     elif hasattr(value, "__len__"):
-        size, measured = len(value), " characters" if isinstance(value, str) else " entries"
+        size, units = len(value), "characters" if isinstance(value, str) else "entries"
     else:
         return ""
-    if size == 0 and rule.low == 1 and measured:
+    if size == 0 and rule.low == 1 and not isinstance(value, int):
         return "must not be empty"
-    unit = f"{measured} {rule.unit}" if rule.unit else measured
     if rule.low is not None and size < rule.low:
-        return f"must be at least {rule.low}{unit}, not {_shown(size)}"
+        return f"must be at least {with_unit(rule.low, units).strip()}, not {_shown(size)}"
     if rule.high is not None and size > rule.high:
-        return f"must be at most {rule.high}{unit}, not {_shown(size)}"
+        return f"must be at most {with_unit(rule.high, units).strip()}, not {_shown(size)}"
     return ""
 
 

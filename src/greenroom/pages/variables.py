@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from greenroom.model.fields import with_unit
 from greenroom.model.offer import Offer, fewer_than, left_of
 from greenroom.model.visit import Estimate, Held
 
@@ -153,16 +154,12 @@ def in_english(minutes: int) -> str:
     """The *Formatted variables, always English."""
     hours, rest = divmod(minutes, 60)
     if not hours:
-        return _counted(rest, "minute")
+        return with_unit(rest, "minutes")
     return (
-        f"{_counted(hours, 'hour')} and {_counted(rest, 'minute')}"
+        f"{with_unit(hours, 'hours')} and {with_unit(rest, 'minutes')}"
         if rest
-        else _counted(hours, "hour")
+        else with_unit(hours, "hours")
     )
-
-
-def _counted(number: int, unit: str) -> str:
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
 def _wait_formatted(facts: PageVariables) -> str:

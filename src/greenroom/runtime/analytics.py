@@ -25,6 +25,7 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
+from greenroom.model.record import replace
 from greenroom.settings.process import AnalyticsRetention
 from greenroom.web.stores import ConfigStore
 
@@ -123,32 +124,30 @@ def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -
     return Analytics(config, data, clock, known)
 
 
-class Analytics(NoAnalytics):
-    def __init__(self, config: Config, data: Path, clock: Clock, known: ConfigStore) -> None:
+class _Recording(NoAnalytics):
+    """One recorder, sampled at the end of each slot."""
+
+    def __init__(self, data_center: str, clock: Clock, known: ConfigStore) -> None:
         self._now_ms = clock.now_ms
         self._clock = clock
         self._known = known
-        here = config.shared.data_center if config.shared else "here"
-        self._recorder = Recorder(secrets.token_hex(8), here, clock.now_ms())
-        place_of = places_of(known)
-        self._writer = Writer(
-            lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of),
-            clock.now_ms,
-        )
+        self._recorder = Recorder(secrets.token_hex(8), data_center, clock.now_ms())
 
     def observer(self, counts: DecisionCounts) -> Observer:
         return recording(self._recorder, counts)
 
-    def answers(self) -> Mapping[str, DatasetAnswer]:
-        from greenroom.analytics.graphql.datasets import room_answers
+    async def _slot(self, rooms: Rooms) -> None:
+        await asyncio.sleep((SLOT_MS - self._now_ms() % SLOT_MS) / 1_000)
+        now_ms = self._now_ms()
+        self._recorder.close(now_ms)
+        sample(self._recorder, rooms.looks(now_ms), now_ms)
 
-        return room_answers(self._writer, self._known, self._clock)
+    def _finish(self, rooms: Rooms) -> None:
+        now_ms = self._now_ms()
+        sample(self._recorder, rooms.looks(now_ms), now_ms)
+        self._recorder.finish()
 
-    def store(self) -> AnalyticsStore:
-        return self._writer
-
-    def state(self) -> AnalyticsState:
-        found = self._writer.state()
+    def _state(self, found: WriterState) -> AnalyticsState:
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
         return AnalyticsState(
             found.waiting_minutes,
@@ -159,35 +158,47 @@ class Analytics(NoAnalytics):
             found.problem,
         )
 
+
+class Analytics(_Recording):
+    def __init__(self, config: Config, data: Path, clock: Clock, known: ConfigStore) -> None:
+        super().__init__("here", clock, known)
+        place_of = places_of(known)
+        self._writer = Writer(
+            lambda: open_keeper(config.analytics, data, config.analytics_retention, place_of),
+            clock.now_ms,
+        )
+
+    def answers(self) -> Mapping[str, DatasetAnswer]:
+        from greenroom.analytics.graphql.datasets import room_answers
+
+        return room_answers(self._writer, self._known, self._clock)
+
+    def store(self) -> AnalyticsStore:
+        return self._writer
+
+    def state(self) -> AnalyticsState:
+        return self._state(self._writer.state())
+
     async def run(self, rooms: Rooms) -> None:
         self._writer.start()
         while True:
-            now_ms = self._now_ms()
-            await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
-            now_ms = self._now_ms()
-            self._recorder.close(now_ms)
-            sample(self._recorder, rooms.looks(now_ms), now_ms)
+            await self._slot(rooms)
             self._writer.offer(self._recorder.fetch())
 
     async def close(self, rooms: Rooms) -> None:
-        now_ms = self._now_ms()
-        sample(self._recorder, rooms.looks(now_ms), now_ms)
-        self._recorder.finish()
+        self._finish(rooms)
         self._writer.offer(self._recorder.fetch())
         await asyncio.to_thread(self._writer.stop)
 
 
-class SharedAnalytics(NoAnalytics):
+class SharedAnalytics(_Recording):
     def __init__(
         self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
     ) -> None:
         from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
         from greenroom.ledgers.redis.leases import TIMEOUT_S
 
-        self._now_ms = clock.now_ms
-        self._clock = clock
-        self._known = known
-        self._recorder = Recorder(secrets.token_hex(8), shared.data_center, clock.now_ms())
+        super().__init__(shared.data_center, clock, known)
         self._stream = RedisAnalyticsStream(
             shared.global_redis.client(TIMEOUT_S), self._recorder.source
         )
@@ -205,9 +216,6 @@ class SharedAnalytics(NoAnalytics):
         )
         self._problem = ""
         self._failures = 0
-
-    def observer(self, counts: DecisionCounts) -> Observer:
-        return recording(self._recorder, counts)
 
     def answers(self) -> Mapping[str, DatasetAnswer]:
         from greenroom.analytics.graphql.datasets import room_answers
@@ -234,15 +242,10 @@ class SharedAnalytics(NoAnalytics):
     def state(self) -> AnalyticsState:
         writer = self._collector.writer
         found = writer.state() if writer else WriterState()
-        failures, problem = found.failures + self._failures, found.problem or self._problem
-        dropped = found.dropped_minutes + self._recorder.dropped_minutes
-        return AnalyticsState(
-            found.waiting_minutes,
-            dropped,
-            found.written_parts,
-            failures,
-            found.written_s,
-            problem,
+        return replace(
+            self._state(found),
+            failures=found.failures + self._failures,
+            problem=found.problem or self._problem,
             collector=writer is not None,
         )
 
@@ -250,11 +253,7 @@ class SharedAnalytics(NoAnalytics):
         sending = asyncio.create_task(self._send())
         try:
             while True:
-                now_ms = self._now_ms()
-                await asyncio.sleep((SLOT_MS - now_ms % SLOT_MS) / 1_000)
-                now_ms = self._now_ms()
-                self._recorder.close(now_ms)
-                sample(self._recorder, rooms.looks(now_ms), now_ms)
+                await self._slot(rooms)
                 if sending.done():  # a slow store delays no sample
                     sending.result()
                     sending = asyncio.create_task(self._send())
@@ -272,9 +271,7 @@ class SharedAnalytics(NoAnalytics):
             self._failed("")
 
     async def close(self, rooms: Rooms) -> None:
-        now_ms = self._now_ms()
-        sample(self._recorder, rooms.looks(now_ms), now_ms)
-        self._recorder.finish()
+        self._finish(rooms)
         try:
             async with asyncio.timeout(STOP_S):
                 await send(self._recorder, self._stream, last=True)

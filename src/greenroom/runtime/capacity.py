@@ -135,6 +135,7 @@ class ProcessCapacity:
         self._rooms: dict[str, RoomCapacity] = {}
         self._states: Mapping[str, CapacityState] = {}
         self._notes: dict[str, tuple[Room, CapacityNote]] = {}
+        self._missing: set[str] = set()
         self._noted = Wake()
         self._stepped_ms = self._bounded_ms = 0
         self._reported = False
@@ -332,6 +333,7 @@ class ProcessCapacity:
                 await self._exchange.withdraw(process)
         sources = self._sources(steered, reports)
         windows = self._meter.windows(reports, now_ms, sources)
+        self._log_missing(steered)
         states = {}
         for room_id, schedule in steered.items():
             if sources[room_id] is None:
@@ -343,7 +345,8 @@ class ProcessCapacity:
                 continue
             window = windows.get(room_id)
             capacity = self._capacity(schedule.now.room, window, now_ms)
-            state = states[room_id] = capacity.step(window, now_ms)
+            missing = self._meter.missing.get(room_id, "no measurements")
+            state = states[room_id] = capacity.step(window, now_ms, missing)
             note = capacity.note(state, now_ms)
             if note is not None:
                 self._notes[room_id] = schedule.now.room, note
@@ -355,6 +358,16 @@ class ProcessCapacity:
         for room_id in self._rooms.keys() - steered.keys():
             del self._rooms[room_id]
         await self._exchange.publish(states)
+
+    def _log_missing(self, steered: Mapping[str, RoomSchedule]) -> None:
+        """Once, until the room is measured again."""
+        missing = {
+            room_id: why for room_id, why in self._meter.missing.items() if room_id in steered
+        }
+        for room_id in missing.keys() - self._missing:
+            name = steered[room_id].now.room.name
+            log.warning("capacity_not_measured", room=name, reason=missing[room_id])
+        self._missing = set(missing)
 
     def _capacity(self, room: Room, window: Window | None, now_ms: int) -> RoomCapacity:
         found = self._rooms.get(room.id)

@@ -22,6 +22,7 @@ from greenroom.configuration.store import (
 from greenroom.configuration.stored_records import FieldSeals, NoSeals, SealedFields
 from greenroom.errors import GreenroomError, StorageFailed
 from greenroom.keys.sealed_secrets import SECRETS_FILE, SealedSecrets
+from greenroom.model.fields import plural
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.web.config_service import ConfigService
@@ -92,8 +93,7 @@ def rotate_secrets(data: Path, url: str | None) -> str:
         else ""
     )
     return (
-        f"new key {key} written to {data}; {sealed} record{'' if sealed == 1 else 's'} sealed with"
-        f" it{left}"
+        f"new key {key} written to {data}; {sealed} {plural(sealed, 'record')} sealed with it{left}"
     )
 
 

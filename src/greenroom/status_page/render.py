@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from greenroom.model.fields import with_unit
 from greenroom.status_page.view import Day, NoteFacts, StatusLine, StatusView, Story, moment
 
 STYLE = files("greenroom.status_page").joinpath("page.css").read_text()
@@ -62,7 +63,7 @@ def _line(line: StatusLine) -> str:
 def _period(line: StatusLine) -> str:
     """A new check has not worked for 90 days."""
     if line.since == line.days[0].day:
-        return f"in {len(line.days)} days"
+        return f"in {with_unit(len(line.days), 'days')}"
     if line.since == line.days[-1].day:
         return "today"
     return f"since {datetime.fromisoformat(line.since):%-d %B %Y}"

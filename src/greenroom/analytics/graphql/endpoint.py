@@ -24,6 +24,7 @@ from greenroom.analytics.graphql.lenient import (
 from greenroom.analytics.graphql.resolve import Context, make_schema
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
+from greenroom.model.fields import with_unit
 from greenroom.web.authenticator import Authenticator, Caller
 from greenroom.web.dependencies import JsonBody, credentials_of
 from greenroom.web.envelope import CALLER, JSON
@@ -90,7 +91,7 @@ class GraphqlEndpoint:
         if wait_s:
             message = (
                 f"rate limit budget exhausted: {CALLS_MAX} queries in 5 minutes; try again after"
-                f" {wait_s} seconds"
+                f" {with_unit(wait_s, 'seconds')}"
             )
             return _failed(
                 message, CODES[Code.SLOW_DOWN].status, headers={"Retry-After": str(wait_s)}

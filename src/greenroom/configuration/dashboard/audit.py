@@ -11,7 +11,7 @@ from starlette.responses import Response
 from greenroom.configuration.operations import CAPACITY, in_words, operation_changes
 from greenroom.model.change import AuditEntry, AuditFilter
 from greenroom.model.configuration import KINDS
-from greenroom.model.fields import form_fields
+from greenroom.model.fields import form_fields, plural
 from greenroom.model.room import Room
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
@@ -97,7 +97,7 @@ def words(entry: AuditEntry) -> str:
         return ", ".join(filter(None, told)) or f"changed operations of {entry.name}"
     if entry.kind == CAPACITY and entry.after:
         limit, reason = entry.after["active_visitors"], entry.after["reason"]
-        return f"set {entry.after['room']} to {limit:,} active visitors: {reason}"
+        return f"set {entry.after['room']} to {limit:,} active {plural(limit, 'visitor')}: {reason}"
     thing = f"{_kind_word(entry.kind)} {entry.name}"
     if entry.action != "changed" or entry.kind not in LABELLED_KINDS:
         return f"{entry.action} {thing}"

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from greenroom.configuration import rooms
 from greenroom.dashboard.parts import DRY_RUNS, ExampleWait
 from greenroom.model.account import Role
+from greenroom.model.fields import plural, with_unit
 from greenroom.model.room import room_problems
 from greenroom.web.pages.forms import document_of, flat
 from greenroom.web.pages.rendering import duration, grouped
@@ -31,8 +32,9 @@ def meaning(room: Mapping[str, Any], number: Callable[[float], str]) -> list[str
         ]
     said = [
         (
-            f"At most {number(active)} people are in your application at once, and at most"
-            f" {number(rate)} are let in during any minute."
+            f"At most {number(active)} {plural(active, 'person is', 'people are')} in your"
+            f" application at once, and at most {number(rate)} {plural(rate, 'is', 'are')} let in"
+            " during any minute."
         ),
         (
             f"Visitors keep their place on the site for {duration(minutes * 60)} after their last"
@@ -71,7 +73,8 @@ def has_example(room: Mapping[str, Any]) -> bool:
 
 def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
     people = (
-        f"With {number(example.visitors)} people arriving within {example.minutes} minutes, each"
+        f"With {number(example.visitors)} {plural(example.visitors, 'person', 'people')} arriving"
+        f" within {with_unit(example.minutes, 'minutes')}, each"
         f" staying {duration(example.visit_s)}"
     )
     wait_s = example.wait_s
@@ -79,7 +82,8 @@ def example_words(example: ExampleWait, number: Callable[[float], str]) -> str:
         return (
             f"{people}: the longest wait is not known."
             if example.ended
-            else f"Simulating the wait for {number(example.visitors)} people…"
+            else f"Simulating the wait for {number(example.visitors)}"
+            f" {plural(example.visitors, 'person', 'people')}…"
         )
     if wait_s > LONG_S:
         return f"{people}, the last would wait for more than {duration(LONG_S)}."

@@ -17,7 +17,7 @@ from greenroom.decision.room_view import ROOM_STATES, RoomView
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
-from greenroom.model.fields import form_fields, written
+from greenroom.model.fields import form_fields, with_unit, written
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.zone import Zone
@@ -248,7 +248,7 @@ def _worded(name: str, value: Any) -> Any:
         return value
     rule = schema_field(rooms.ROOM, name).rule
     if rule.unit:
-        return f"{value} {rule.unit.removesuffix('s') if value == 1 else rule.unit}"
+        return with_unit(value, rule.unit)
     return rule.choice_labels().get(written(value), value)
 
 

@@ -11,6 +11,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, pa
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from greenroom.model.fields import plural, with_unit
 from greenroom.web.time_format import milliseconds, plain_moment
 
 PATHS = {
@@ -110,7 +111,7 @@ def duration(seconds: float | None) -> str:
         return "unknown"
     whole = max(0, round(seconds))
     if whole < 90:
-        return f"{whole} second{'' if whole == 1 else 's'}"
+        return with_unit(whole, "seconds")
     minutes = -(-whole // 60)
     if minutes < 120:
         return f"{minutes} minutes"
@@ -153,6 +154,7 @@ def environment(packages: Sequence[str], shared: Mapping[str, Any]) -> Environme
     )
     made.filters |= {
         "number": _number,
+        "plural": plural,
         "duration": duration,
         "moment": _moment,
         "iso": plain_moment,

@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 import pytest
-from admission_world import START_MS, small_room, ticket_id
+from admission_world import START_MS, HandClock, answer_of, small_room, ticket_id
 from examples import examples
 from redis_twin import Twin
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
@@ -17,6 +17,8 @@ from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.records import LedgerMemory, stand_ins
+from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
 
 GONE, WAITING = Standing.GONE, Standing.WAITING
@@ -199,3 +201,22 @@ def test_a_redis_that_believes_a_copy_is_found(
 ) -> None:
     with broken_library(server.client(), whole, broken):
         assert found(server)
+
+
+def test_a_damaged_journal_may_have_lost_a_renewal_too() -> None:
+    room, clock = small_room(total_active_users=TOTAL), HandClock()
+    inside = {ticket_id(number): START_MS for number in range(TOTAL)}
+    clock.ms = START_MS + 50_000
+    memory = LedgerMemory(sessions=inside)
+    lost = stand_ins(1, room, clock.ms, lambda: ticket_id(99))
+    memory.replay(b"".join(lost))
+    ledger = MemoryLedger.restore(room, clock, lambda _: 0, None, memory)
+    admitted = set()
+    for _ in range(30):
+        clock.ms += 1_900
+        ledger.tick()
+        for one in map(ticket_id, range(10, 10 + TOTAL)):
+            found = answer_of(ledger.poll, one, make_key(START_MS, 10))
+            if found.standing is Standing.ADMITTED:
+                admitted.add(one)
+    assert len(admitted) == TOTAL - 1, "the one who renewed is inside"

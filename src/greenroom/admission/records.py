@@ -161,11 +161,11 @@ def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
     return memory
 
 
-def stand_ins(
-    memory: LedgerMemory, lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]
-) -> list[bytes]:
-    """Each may have been an admission of a moment ago; no more than the limits allow."""
-    sessions = min(lost, max(0, room.total_active_users - len(memory.sessions)))
+def stand_ins(lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]) -> list[bytes]:
+    """Each may have been an admission or a renewal of a moment ago; of both no more than the limits
+    allow.
+    """
+    sessions = min(lost, room.total_active_users)
     admissions = min(lost, room.new_users_per_minute)
     return [pack(SESSION, new_id(), now_ms) for _ in range(sessions)] + [
         pack(COUNTED, NOBODY, now_ms)

@@ -360,7 +360,7 @@ def _make_up_for_lost(room: Room, journal: RoomJournal, memory: LedgerMemory, no
         if journal.damage
         else room.total_active_users
     )
-    records = stand_ins(memory, lost, room, now_ms, lambda: entropy.take(TICKET_ID_BYTES))
+    records = stand_ins(lost, room, now_ms, lambda: entropy.take(TICKET_ID_BYTES))
     held = sum(record[0] == SESSION for record in records)
     for damage in journal.damage:
         log.error(

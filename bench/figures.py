@@ -335,9 +335,11 @@ def single(reports: dict[tuple[str, str], SimulationReport]) -> str:
     lines = [
         "| trace | "
         + " | ".join(with_unit(title, form) for _, title, _, form, _ in columns)
-        + " |",
-        "|---" * (1 + len(columns)) + "|",
-        "| target | " + " | ".join(targets(bar, form) for _, _, bar, form, _ in columns) + " |",
+        + " | waits ended, joining | waits ended, later on |",
+        "|---" * (3 + len(columns)) + "|",
+        "| target | "
+        + " | ".join(targets(bar, form) for _, _, bar, form, _ in columns)
+        + " | 25/50/75 | 25/50/75 |",
     ]
     for name in NAMES:
         found = reports[name, "greenroom"]
@@ -345,8 +347,13 @@ def single(reports: dict[tuple[str, str], SimulationReport]) -> str:
             cell(getattr(found, key), bar(name), bare(form), True)
             for key, _, bar, form, _ in columns
         ]
+        cells += [quartiles(found.coverage_joining), quartiles(found.coverage_polls)]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     notes = [f"- *{title}*: {note}." for _, title, _, _, note in columns]
+    notes.append(
+        "- *Waits ended*: per cent of the waits that ended by the 25th, 50th and 75th percentile that"
+        " visitors were told. One run has only a few waves."
+    )
     return "\n".join([*lines, "", *notes])
 
 
@@ -361,19 +368,8 @@ def misses(reports: dict[tuple[str, str], SimulationReport]) -> list[str]:
     return [f"{figure}: {', '.join(traces)}" for figure, traces in found.items()]
 
 
-def intervals(reports: dict[tuple[str, str], SimulationReport]) -> str:
-    """Which part of the waits ended by each of the quartiles that were told."""
-
-    def shown(shares: QuartileShares | None) -> str:
-        return "-" if shares is None else "/".join(f"{100 * share:.0f}" for share in shares)
-
-    lines = ["| trace | when joining | later on |", "|---|---|---|"]
-    for name in NAMES:
-        found = reports[name, "greenroom"]
-        lines.append(
-            f"| {name} | {shown(found.coverage_joining)} | {shown(found.coverage_polls)} |"
-        )
-    return "\n".join(lines)
+def quartiles(shares: QuartileShares | None) -> str:
+    return "-" if shares is None else "/".join(f"{100 * share:.0f}" for share in shares)
 
 
 def overall(reports: dict[tuple[str, str], SimulationReport]) -> list[Row]:
@@ -468,7 +464,7 @@ def text(
     )
     return TEMPLATE.format(
         body=body, rest=table_of(rest), overall=table_of(whole), misses=listed, laws=len(laws), traces=traces, seed=SEED,
-        single=single(reports), intervals=intervals(reports), commit=commit(), worlds=held_out.table(worlds), seeds=len(held_out.SEEDS),
+        single=single(reports), commit=commit(), worlds=held_out.table(worlds), seeds=len(held_out.SEEDS),
     )  # fmt: skip
 
 
@@ -521,13 +517,6 @@ Means of {seeds} seeds that no rule was chosen with (`bench/held_out.py`).
 ### greenroom alone
 
 {single}
-
-### Wait interval
-
-Per cent of the waits that ended by the 25th, 50th and 75th percentile that visitors were told; 25/50/75 would be right. One
-run has only a few waves; later on no percentile is before the next refresh.
-
-{intervals}
 
 ### Fairness of random rooms, and memory
 

@@ -22,7 +22,7 @@ from greenroom.config.alert_entries import PolicyExtra, ServiceExtra, WebhookExt
 from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
-from greenroom.model.alert_types import ALERTS, ROOMS, example
+from greenroom.model.alert_types import ALERTS, ROOMS
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, OVERRIDES, Event
 from greenroom.model.fields import Spec, plain_type, specs
@@ -36,7 +36,8 @@ from greenroom.model.health_check import (
 )
 from greenroom.model.notification import AlertPolicy, PagerdutyService, Webhook
 from greenroom.model.oidc import OidcEntry, OidcRole
-from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.room import Room
+from greenroom.model.route import CookieAttributes
 from greenroom.model.rule import EXPRESSION_MAX, RULES_MAX, Rule, RuleList
 from greenroom.model.status_page import StatusPage
 from greenroom.pages.variables import EXTENSIONS, VARIABLES
@@ -291,9 +292,7 @@ def options(command: Any) -> list[tuple[str, str]]:
 
 def commands() -> str:
     found = list(leaves(typer.main.get_command(app), "greenroom"))
-    shared = shared_rows(
-        [row for row in options(command) if row[0].startswith("-")] for _, command in found
-    )
+    shared = shared_rows(options(command) for _, command in found)
     common = "".join(entry(name, (), meaning) for name, meaning in shared.items())
     parts = [
         f"# Commands\n\n{NOTE}## Common options\n\nA command names those that it has.\n\n{common}\n"
@@ -356,7 +355,7 @@ def alerts() -> str:
     for row in ALERTS.values():
         of_room = room_filters <= set(row.filters) and room_fields <= set(row.fields)
         kind = ("Paired" if row.paired else "One event") + (", of a room." if of_room else ".")
-        parts.append(f"\n## `{row.type}`\n\n{row.description} {kind}\n\n> {example(row, 0).text}\n")
+        parts.append(f"\n## `{row.type}`\n\n{row.description} {kind}\n")
         filters = [(name, described.help) for name, described in row.filters.items()]
         for title, rows, shared, known in (
             ("Filters", filters, shared_filters, room_filters),

@@ -92,7 +92,10 @@ def api() -> str:
                 same.setdefault((path, call(method, operation)), []).append(method.upper())
     for tag, calls in operations.items():
         also = SMART_SHIELD_TOO if tag.lower() == "health checks" else ""
-        lines = (f"- `{', '.join(verbs)} {path}`: {of}\n" for (path, of), verbs in calls.items())
+        paths: dict[str, list[str]] = {}
+        for (path, of), verbs in calls.items():
+            paths.setdefault(path, []).append(f"`{', '.join(verbs)}` {of}")
+        lines = (f"- `{path}`: {'; '.join(found)}\n" for path, found in paths.items())
         parts.append(f"\n## {tag.capitalize()}\n\n{also}{''.join(lines)}")
     forms = {name: rows_of(form) for name, form in FORMS.items()}
     shared = shared_rows(

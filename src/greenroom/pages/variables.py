@@ -217,19 +217,19 @@ VARIABLES: tuple[Variable, ...] = (
         "waitTime25Percentile",
         "integer",
         lambda f: f.p25,
-        "random: minutes within which 25 % of the visitors are let in; otherwise 0",
+        "random: minutes within which 25 % are let in; otherwise 0",
     ),
     _V(
         "waitTime50Percentile",
         "integer",
         lambda f: f.p50,
-        "random: minutes within which 50 % of the visitors are let in; otherwise 0",
+        "random: minutes within which 50 % are let in; otherwise 0",
     ),
     _V(
         "waitTime75Percentile",
         "integer",
         lambda f: f.p75,
-        "random: minutes within which 75 % of the visitors are let in; otherwise 0",
+        "random: minutes within which 75 % are let in; otherwise 0",
     ),
     _V(
         "waitTimeFormatted",

@@ -23,8 +23,8 @@ from greenroom.model.notification import (
 )
 from greenroom.model.offer import Offer, OfferSet
 from greenroom.model.operation import Operation, RoomOperations
-from greenroom.model.room import CookieAttributes, Room
-from greenroom.model.route import Route
+from greenroom.model.room import Room
+from greenroom.model.route import CookieAttributes, Route
 from greenroom.model.rule import ListItem, Rule, RuleList, RuleSet
 from greenroom.model.status_page import StatusPage
 from greenroom.model.zone import Zone

@@ -13,8 +13,8 @@ from greenroom.config.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.model.fields import specs
-from greenroom.model.room import CookieAttributes, Room
-from greenroom.model.route import Route
+from greenroom.model.room import Room
+from greenroom.model.route import CookieAttributes, Route
 from greenroom.runtime.assemble import forwarded_policy
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.settings.limits import Limits

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.decision.cookies import TAILS_MAX, CookieWriter, http_date
-from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.room import Room
+from greenroom.model.route import CookieAttributes
 
 NOW = 1_700_000_000_000
 SEALED = b"s" * 100

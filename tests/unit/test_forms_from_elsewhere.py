@@ -13,7 +13,7 @@ from greenroom.admission.decide import comes_from_elsewhere
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
-from greenroom.model.room import CookieAttributes
+from greenroom.model.route import CookieAttributes
 from greenroom.model.visit import Arrival
 from greenroom.request.cookie_scope import crosses_sites
 

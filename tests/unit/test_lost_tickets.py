@@ -15,7 +15,7 @@ from greenroom.decision.lost_tickets import (
     probable_cause,
 )
 from greenroom.decision.observer import Decided, DecisionEvent
-from greenroom.model.room import CookieAttributes
+from greenroom.model.route import CookieAttributes
 from greenroom.model.visit import Arrival, Ticket, make_key
 
 UPDATE = ((b"greenroom-update", b"1"),)

@@ -17,7 +17,8 @@ from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import plural, printable, specs
-from greenroom.model.room import CookieAttributes, Room
+from greenroom.model.room import Room
+from greenroom.model.route import CookieAttributes
 from greenroom.model.rule import Rule
 from greenroom.settings.process import Address, Server
 from greenroom.web.time_format import plain_moment

@@ -11,14 +11,8 @@ from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
 from greenroom.model.fields import taken, vars_of
-from greenroom.model.room import (
-    OPERATED,
-    CookieAttributes,
-    Room,
-    limits_apart,
-    room_problems,
-)
-from greenroom.model.route import CORS_ORIGIN, Route
+from greenroom.model.room import OPERATED, Room, limits_apart, room_problems
+from greenroom.model.route import CORS_ORIGIN, CookieAttributes, Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
 from greenroom.request.claims import Footprint, routes_of

@@ -13,7 +13,9 @@ from greenroom.model.line_table import CHECK_IN_S
 from greenroom.model.route import (
     CORS_ORIGINS_MAX,
     PRIORITY_PATHS_MAX,
+    CookieAttributes,
     Route,
+    cookie_problems,
     cors_origin_problems,
     normal_origin,
     room_route_problems,
@@ -46,14 +48,6 @@ LANGUAGES = tuple(
 
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
 """Other changes keep them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CookieAttributes:
-    samesite: str = spec(
-        "SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict")
-    )
-    secure: str = spec("Secure of the cookie", "auto", choices=("auto", "always", "never"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -560,7 +554,7 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
                 " line",
             )
         )
-    problems += room_route_problems(values, wrong, pointer) + _cookie_problems(
+    problems += room_route_problems(values, wrong, pointer) + cookie_problems(
         values, wrong, pointer
     )
     return problems + shown_problems(values, wrong, pointer, LANGUAGES)
@@ -571,26 +565,3 @@ def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
     if new_users_per_minute <= total_active_users:
         return ""
     return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"
-
-
-def _cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
-    problems = []
-    attributes = values.get("cookie_attributes")
-    if isinstance(attributes, CookieAttributes) and (
-        (attributes.samesite, attributes.secure) == ("none", "never")
-    ):
-        problems.append(
-            Problem(
-                f"{pointer}cookie_attributes.secure",
-                "must not be never with samesite none: browsers drop such a cookie",
-            )
-        )
-    if (
-        values.get("additional_routes")
-        and not values.get("cookie_suffix")
-        and "cookie_suffix" not in wrong
-    ):
-        problems.append(
-            Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty")
-        )
-    return problems

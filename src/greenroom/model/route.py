@@ -1,4 +1,4 @@
-"""The hosts and paths that a room covers."""
+"""The hosts and paths that a room covers, its cookie there, and the origins of its scripts."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +19,14 @@ class Route:
 
     host: str = spec("host name that is covered")
     path: str = spec("path prefix that is covered", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class CookieAttributes:
+    samesite: str = spec(
+        "SameSite of the cookie", "auto", choices=("auto", "lax", "none", "strict")
+    )
+    secure: str = spec("Secure of the cookie", "auto", choices=("auto", "always", "never"))
 
 
 def host_problems(pointer: str, host: Any) -> list[Problem]:
@@ -78,6 +86,29 @@ def room_route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str
             continue
         problems += host_problems(f"{at}.host", route.host) + path_problems(
             f"{at}.path", route.path
+        )
+    return problems
+
+
+def cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+    problems = []
+    attributes = values.get("cookie_attributes")
+    if isinstance(attributes, CookieAttributes) and (
+        (attributes.samesite, attributes.secure) == ("none", "never")
+    ):
+        problems.append(
+            Problem(
+                f"{pointer}cookie_attributes.secure",
+                "must not be never with samesite none: browsers drop such a cookie",
+            )
+        )
+    if (
+        values.get("additional_routes")
+        and not values.get("cookie_suffix")
+        and "cookie_suffix" not in wrong
+    ):
+        problems.append(
+            Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty")
         )
     return problems
 

@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from dashboard_browser import CHROMIUM
 from playwright.sync_api import Browser, Page, sync_playwright
 from real_proxies import START_S, command_of, listens, running_proxy, write_configuration
 
@@ -145,7 +146,7 @@ def browser(site: tuple[str, str]) -> Iterator[Browser]:
         f"--ignore-certificate-errors-spki-list={spki}",
     ]
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield started
         started.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trustme
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 ROOM = """
 origin = "{origin}"
@@ -49,20 +49,10 @@ def payment() -> Iterator[int]:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--host-resolver-rules=MAP * 127.0.0.1",
-            ],
-        )
-        context = browser.new_context(ignore_https_errors=True)
-        yield context.new_page()
-        browser.close()
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(ignore_https_errors=True)
+    yield context.new_page()
+    context.close()
 
 
 def pay(page: Page, shop: str, payment: int) -> dict[str, Any]:

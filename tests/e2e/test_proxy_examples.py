@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 from real_proxies import BIN, EXAMPLES, FILES, START_S, ports
 
 IN_CHROMIUM = ("nginx", "haproxy-spoe", "haproxy", "caddy")
@@ -126,15 +126,6 @@ def started(
     assert not any((tmp_path / "tmp").iterdir()), "the state of the try is removed"
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
-        yield browser.new_page()
-        browser.close()
-
-
 @pytest.mark.parametrize(
     "started", [name for name in FILES if name not in IN_CHROMIUM], indirect=True
 )
@@ -147,7 +138,8 @@ def test_run_starts_the_demo_shop_behind_the_proxy(started: Started, visitor_cla
 
 
 @pytest.mark.parametrize("started", IN_CHROMIUM, indirect=True)
-def test_a_browser_waits_is_let_in_and_buys(started: Started, page: Page) -> None:
+def test_a_browser_waits_is_let_in_and_buys(started: Started, browser: Browser) -> None:
+    page = browser.new_context().new_page()
     page.goto(f"http://127.0.0.1:{started.port}/")
     expect(page).not_to_have_title("Opening day - Six Good Things")
     assert SHOP not in page.content()
@@ -159,6 +151,7 @@ def test_a_browser_waits_is_let_in_and_buys(started: Started, page: Page) -> Non
     expect(page.locator("header")).to_contain_text("Basket (1)")
     page.click("button:has-text('Buy')")
     expect(page.locator("h1")).to_have_text("Thank you!")
+    page.context.close()
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from dashboard_browser import CHROMIUM
 from page_rig import PATIENCE_MS, Gateway, page_gateway
 from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -13,10 +14,16 @@ def gateway() -> Iterator[Gateway]:
         yield found
 
 
+ASKABLE = "Object.defineProperty(Notification, 'permission', { get: () => 'default', configurable: true })"
+"""The headless shell denies notifications; the page offers them, as in the whole browser."""
+
+
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
+def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[BrowserContext]:
     opened = browser.new_context(locale="en-US", timezone_id="Europe/Berlin")
     opened.set_default_timeout(PATIENCE_MS)
+    if getattr(request.module, "BROWSER", CHROMIUM) == CHROMIUM:
+        opened.add_init_script(ASKABLE)
     yield opened
     for page in opened.pages:
         page.unroute_all(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dashboard_browser import WHOLE_CHROMIUM
 from page_rig import HOW_TO, LIMITS, PAGE, STATES, Gateway, held, tick_until, until
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from greenroom.model.room import Room
 from greenroom.pages import BUILT_IN_HEADERS, compile_page, origin_error_page
@@ -77,6 +77,20 @@ def test_every_part_has_a_role_and_a_name(page: Page, gateway: Gateway) -> None:
         "People ahead 1,233",
         "Estimated wait about 10 minutes",
     ]
+
+
+def test_a_visitor_who_asked_for_it_is_notified(context: BrowserContext, gateway: Gateway) -> None:
+    context.grant_permissions(["notifications"])
+    page = context.new_page()
+    notified: list[str] = []
+    page.expose_function("notified", lambda title: notified.append(title))
+    page.add_init_script(
+        "Notification = new Proxy(Notification, { construct(real, [title]) { notified(title); return new real(title); } })"
+    )
+    page.goto(f"{gateway.address}/shop")
+    gateway.held = None
+    expect(page.locator("h1")).to_have_text("Welcome to the shop")
+    assert notified == ["It is your turn"]
 
 
 def brightness(colour: str) -> float:

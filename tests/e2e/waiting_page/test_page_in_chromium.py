@@ -5,16 +5,13 @@ connections and sleeping tabs.
 import re
 
 import pytest
-from dashboard_browser import WHOLE_CHROMIUM
 from page_rig import LIMITS, NOW_MS, PAGE, STATES, Gateway, held, hide, tick_until, until, waited
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 from greenroom.pages import compile_page
 from greenroom.pages.language import language
-
-BROWSER = WHOLE_CHROMIUM  # notifications
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -166,20 +163,6 @@ def test_a_hidden_tab_is_let_in_after_half_a_minute_at_the_latest(
     expect(page).to_have_title("It is your turn")
     page.clock.run_for(31_000)
     expect(page.locator("h1")).to_have_text("Welcome to the shop")
-
-
-def test_a_visitor_who_asked_for_it_is_notified(context: BrowserContext, gateway: Gateway) -> None:
-    context.grant_permissions(["notifications"])
-    page = context.new_page()
-    notified: list[str] = []
-    page.expose_function("notified", lambda title: notified.append(title))
-    page.add_init_script(
-        "Notification = new Proxy(Notification, { construct(real, [title]) { notified(title); return new real(title); } })"
-    )
-    page.goto(f"{gateway.address}/shop")
-    gateway.held = None
-    expect(page.locator("h1")).to_have_text("Welcome to the shop")
-    assert notified == ["It is your turn"]
 
 
 def test_the_button_asks_for_permission_to_notify(page: Page, gateway: Gateway) -> None:

@@ -20,6 +20,7 @@ from greenroom.ledgers.redis.calls import RedisCalls
 from greenroom.ledgers.redis.leases import TIMEOUT_S
 from greenroom.ledgers.redis.link import Link
 from greenroom.model.call import VisitorCall
+from greenroom.runtime.calls import bring
 
 ROOMS, IDS, ROWS = ("r", "another room"), (b"a" * 12, b"b" * 12, b"c" * 12), (b"one", b"two")
 STEPS = st.lists(
@@ -97,13 +98,32 @@ def test_counts_end_by_themselves(server: RedisServer, tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_rows_follow_to_the_redis_of_all_data_centers(server: RedisServer) -> None:
+    async def play() -> None:
+        link = Link(server.url)
+        await link.client(TIMEOUT_S).flushall()
+        own, shared = RedisCalls(link.client(TIMEOUT_S), "me"), CallTable()
+        for number, one in enumerate(IDS):
+            await own.put("r", one, ROWS[number % 2], None)
+        await bring(own, RedisCalls(link.client(TIMEOUT_S), "me"))
+        assert len(await own.ids()) == len(IDS), "it is the same Redis"
+        await bring(own, shared)
+        assert await own.ids() == []
+        assert [await shared.get("r", one) for one in IDS] == [ROWS[0], ROWS[1], ROWS[0]]
+        await own.close()
+
+    asyncio.run(play())
+
+
 def test_one_process_sends(server: RedisServer) -> None:
     async def play() -> None:
         one, other = (RedisCalls(Link(server.url).client(TIMEOUT_S), name) for name in "ab")
-        assert await one.lease.acquire()
-        assert not await other.lease.acquire()
-        await one.lease.release()
-        assert await other.lease.acquire()
+        ours, theirs = one.lease_of("fra"), other.lease_of("fra")
+        assert await ours.acquire()
+        assert not await theirs.acquire()
+        assert await other.lease_of("iad").acquire(), "another data center"
+        await ours.release()
+        assert await theirs.acquire()
         await one.close()
         await other.close()
 

@@ -1,5 +1,5 @@
 """Visitors who are called: how long before their turn the message *soon* comes, and what it costs
-others when half of the called come late. Lines of one data center.
+others when half of the called come late.
 """
 
 from collections.abc import Callable
@@ -37,6 +37,13 @@ def flash_sale() -> Scenario:
         room=ROOM, centers=1, behaviour=HABITS, laws_every_s=60,
         arrivals=[(150 * number, 0) for number in range(1_200)], lasts_s=2_700,
     )  # fmt: skip
+
+
+def three_centers() -> Scenario:
+    """The flash sale, in three data centers."""
+    return replace(
+        flash_sale(), centers=3, arrivals=[(150 * number, number % 3) for number in range(1_200)]
+    )
 
 
 def steady() -> Scenario:
@@ -127,8 +134,7 @@ class Caller:
             self.before.left(visitor, now_ms)
 
     def look(self) -> None:
-        center, now_ms = self.system.centers[0], self.world.agenda.now_ms
-        ledger, local_ms = center.ledger, self.system.local_ms(center)
+        now_ms = self.world.agenda.now_ms
         for visitor, (call, again_ms) in list(self.rows.items()):
             there = visitor in self.back or visitor in self.stays
             if not there:  # the page is closed: no try until called
@@ -136,6 +142,8 @@ class Caller:
                 self.world.crowd._ground_truth.gone(visitor)
             if again_ms > now_ms:
                 continue
+            center = self.system.centers[visitor.center]
+            ledger, local_ms = center.ledger, self.system.local_ms(center)
             bits = self.draw.getrandbits(64)
             key, draws_ms = visitor.key, self.draws_ms if now_ms < self.draws_ms else 0
             outcome = ledger.reclaim(visitor.id, key, local_ms, bits)
@@ -190,7 +198,7 @@ def called(scenario: Scenario, share: float = 0.5, late: float = 0.5) -> Called:
     return Called(before, unused, found.entered, crowd.too_late, caller.absent)
 
 
-@pytest.mark.parametrize("scenario", [flash_sale, steady, draw])
+@pytest.mark.parametrize("scenario", [flash_sale, three_centers, steady, draw])
 def test_soon_comes_in_time_and_absent_visitors_cost_nothing(
     scenario: Callable[[], Scenario],
 ) -> None:

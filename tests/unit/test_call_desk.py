@@ -42,7 +42,7 @@ class DeskAtWork:
         self.calls = SealedCalls(self.table, SealedSecrets(folder, HandClock().now_ms))
         self.errors: list[BaseException] = []
         guard = Guard(OutboundPolicy())
-        self.desk = Desk(self.calls, lambda: guard, lambda: True, self.errors.append)
+        self.desk = Desk(self.calls, lambda: guard, lambda: True, self.errors.append, "fra")
 
     async def asks(self, method: Callable[..., None], *arguments: Any) -> Any:
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -75,6 +75,22 @@ def test_an_address_left_while_the_sender_writes_is_kept(tmp_path: Path) -> None
         assert await at.asks(at.desk.put, OTHER, "192.0.2.1") == "check"
         assert (await at.row()).to == OTHER.to
         assert max(at.table.counts.values()) == 2, "each request counts once"
+
+    plays(tmp_path, story)
+
+
+def test_a_row_says_in_which_data_center_its_place_is(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        assert (await at.row()).center == "fra"
+        guard = Guard(OutboundPolicy())
+        there = Desk(at.calls, lambda: guard, lambda: True, at.errors.append, "iad")
+        there.move(ROOM, TICKET, b"b" * 12)
+        await asyncio.gather(*there._tasks)
+        found = await at.calls.get(ROOM, b"b" * 12)
+        assert found is not None
+        assert found[0].center == "iad"
+        assert await at.calls.get(ROOM, TICKET) is None
 
     plays(tmp_path, story)
 

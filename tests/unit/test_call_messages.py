@@ -11,7 +11,7 @@ SERVER = MailServer("127.0.0.1", sender="line@shop.example")
 def headers(stop: str) -> list[bytes]:
     url = "https://shop.example/"
     made = CallMessage("confirm", "Shop: title", "body", url, stop, "no", "en-US", "ltr")
-    sent = flatten_message(mail_of(made, SERVER, "ann@mail.example", 1_750_000_000_000))
+    sent = flatten_message(mail_of(made, SERVER, "ann@mail.example", 1_750_000_000_000, "n"))
     return sent.partition(b"\r\n\r\n")[0].split(b"\r\n")
 
 

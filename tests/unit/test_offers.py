@@ -253,7 +253,9 @@ def called(kind: str, *offers: Offer, url: str = "", tag: str = "en-US") -> Call
 
 
 def mailed(made: CallMessage) -> list[str]:
-    mail = mail_of(made, MailServer("", 25, "none", sender="a@b.example"), "c@d.example", NOW_MS)
+    mail = mail_of(
+        made, MailServer("", 25, "none", sender="a@b.example"), "c@d.example", NOW_MS, "n"
+    )
     return [part.get_content() for part in mail.iter_parts()]
 
 

@@ -61,9 +61,10 @@ class SealedCalls:
 
     async def put(
         self, room_id: str, ticket_id: bytes, call: VisitorCall, was: bytes | None = None
-    ) -> bool:
+    ) -> bytes | None:
+        """Its sealed form; None: there is another row than `was`."""
         sealed = self._secrets.seal(msgspec.json.encode(call).decode(), _of(room_id)).encode()
-        return await self.store.put(room_id, ticket_id, sealed, was)
+        return sealed if await self.store.put(room_id, ticket_id, sealed, was) else None
 
     def hashed(self, text: str) -> bytes:
         """HOME_BYTES of a keyed hash: a link in a mail names the address by it."""
@@ -83,8 +84,10 @@ class Desk:
         guard: Callable[[], Guard],
         mails: Callable[[], bool],
         on_error: Callable[[BaseException], None],
+        center: str = "",
     ) -> None:
-        """`mails`: whether a mail server is set."""
+        """`mails`: whether a mail server is set. `center`: this data center."""
+        self._center = center
         self._calls = calls
         self._guard = guard
         self._mails = mails
@@ -133,7 +136,7 @@ class Desk:
         self._run(self._drop(room_id, ticket_id), then, False)
 
     def move(self, room_id: str, old: bytes, new: bytes) -> None:
-        self._run(self._calls.store.move(room_id, old, new), lambda _: None, None)
+        self._run(self._move(room_id, old, new), lambda _: None, None)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -141,6 +144,7 @@ class Desk:
         if call.channel == PUSH and not self._usable(call):
             return "invalid"
         calls, take = self._calls, self._calls.store.take
+        call = replace(call, center=self._center)
         network = network_of(client)
         if network and not await take(self._named("network", network), PER_NETWORK, PER_NETWORK_MS):
             return "many"
@@ -151,7 +155,7 @@ class Desk:
             before = await calls.get(room_id, ticket_id)
             was, wanted = before[1] if before else None, call
             if before is not None and _same(before[0], call):
-                wanted = replace(before[0], travel_ms=call.travel_ms)
+                wanted = replace(before[0], travel_ms=call.travel_ms, center=self._center)
             elif not counted and not await take(
                 _named_address(calls.hashed(call.to)), PER_ADDRESS, PER_ADDRESS_MS
             ):
@@ -165,6 +169,17 @@ class Desk:
             if await calls.put(room_id, ticket_id, wanted, was):
                 return _state(wanted)
         return "invalid"
+
+    async def _move(self, room_id: str, old: bytes, new: bytes) -> None:
+        await self._calls.store.move(room_id, old, new)
+        for _ in range(WRITES):
+            found = await self._calls.get(room_id, new)
+            if found is None or found[0].center == self._center:
+                return
+            if await self._calls.put(
+                room_id, new, replace(found[0], center=self._center), found[1]
+            ):
+                return
 
     def _usable(self, call: VisitorCall) -> bool:
         try:

@@ -2,7 +2,7 @@
 
 from email.message import EmailMessage
 from email.policy import Policy
-from email.utils import formatdate, make_msgid
+from email.utils import formatdate
 from html import escape
 from typing import NamedTuple
 
@@ -101,11 +101,14 @@ def _stock(words: Language, offers: tuple[Offer, ...]) -> str:
     return said
 
 
-def mail_of(message: CallMessage, server: MailServer, to: str, now_ms: int) -> EmailMessage:
+def mail_of(
+    message: CallMessage, server: MailServer, to: str, now_ms: int, name: str
+) -> EmailMessage:
+    """`name`: the same when it is sent again."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = server.sender, to, message.title
     mail["Date"] = formatdate(now_ms // 1000)
-    mail["Message-ID"] = make_msgid(domain=server.domain)
+    mail["Message-ID"] = f"<{name}@{server.domain}>"
     mail["Auto-Submitted"] = "auto-generated"
     mail["Content-Language"] = message.tag
     if len(message.stop) <= LINK_MAX:

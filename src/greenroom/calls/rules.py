@@ -43,6 +43,12 @@ class Absent:
         elif known and not absent:
             del self._keys[at]
 
+    def rekey(self, old: int, new: int) -> None:
+        at = bisect_left(self._keys, old)
+        if at < len(self._keys) and self._keys[at] == old:
+            del self._keys[at]
+            self.note(new, True)
+
     def ahead(self, key: int) -> int:
         return bisect_left(self._keys, key)
 

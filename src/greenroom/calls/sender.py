@@ -1,27 +1,31 @@
 """Sends to visitors who want to be called, in one process at a time, and ends rows whose place has
-ended. A row says what is sent before it is sent: after a crash a message is missing, never doubled.
+ended. A row says that a message is sent in the step before it is handed over, and no longer says so
+when that has failed: a process that is killed loses at most what it is handing over, and doubles
+nothing.
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import structlog
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
-from greenroom.calls.rules import LOOK_MS, Absent, drawn, step
+from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, Absent, drawn, step
 from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
+from greenroom.decision.moving_place import has_place, successor
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
 from greenroom.errors import StorageFailed
 from greenroom.model.call import CONFIRM, NOW, VisitorCall
 from greenroom.model.record import replace
-from greenroom.model.visit import Estimate, Outcome
+from greenroom.model.visit import Estimate, Outcome, Standing
 from greenroom.outbound import Guard, OutboundFailed, OutboundRefused, RequestLimits, exchange
 from greenroom.outbound.mail import MailRefused, MailServer, send
 
@@ -40,14 +44,30 @@ DAY_MS = 86_400_000
 log = structlog.get_logger(__name__)
 
 
+class Handover(NamedTuple):
+    """`call`, `sealed`: the row without this message. `draws`: places are still to be drawn."""
+
+    room: CompiledRoom
+    ticket_id: bytes
+    call: VisitorCall
+    sealed: bytes
+    kind: str
+    estimate: Estimate | None
+    draws: bool
+
+
 class Tried(Enum):
     SENT = "sent"
     AGAIN = "again"
     NEVER = "never"
+    CHANGED = "changed"
+    """The row is another one by now, and this message was not handed over."""
 
 
 class SenderLease(Protocol):
     async def acquire(self) -> bool: ...
+
+    async def release(self) -> None: ...
 
 
 class CallSender:
@@ -59,18 +79,22 @@ class CallSender:
         guard: Callable[[], Guard],
         mail_server: Callable[[], MailServer | None],
         now_ms: Callable[[], int],
-        lease: SenderLease | None = None,
+        center: str = "",
+        lease_of: Callable[[str], SenderLease] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """No `lease`: this is the only process."""
+        """`lease_of` a data center, `center` being this one; none: this is the only process."""
         self._tls = tls
+        self._center = center
+        self._lease_of = lease_of
+        self._taken: dict[str, SenderLease | None] = {}
         self._calls = calls
         self._calling = calling
         self._rooms = rooms
         self._guard = guard
         self._mail_server = mail_server
         self._now_ms = now_ms
-        self._lease = lease
+        self._lease = lease_of(center) if lease_of else None
         self._again: dict[tuple[str, bytes], int] = {}
         self._unusable: dict[tuple[str, bytes], int] = {}
         self._absent: defaultdict[str, Absent] = defaultdict(Absent)
@@ -106,9 +130,19 @@ class CallSender:
                 del times[row]
         for row in self._keys.keys() - known:
             self._absent[row[0]].note(self._keys.pop(row), False)
-        for row in rows:
-            if row not in self._busy and self._again.get(row, 0) <= now_ms:
-                await self._look_at(*row)
+        for row in known - self._keys.keys():  # so that the first estimate counts all who are away
+            await self._count(*row)
+        self._rekey()
+        try:
+            for row in rows:
+                if row not in self._busy and self._again.get(row, 0) <= now_ms:
+                    await self._look_at(*row)
+        finally:
+            taken, self._taken = self._taken, {}
+            for lease in taken.values():
+                if lease is not None:
+                    with contextlib.suppress(StorageFailed):
+                        await lease.release()
 
     async def sent(self) -> None:
         """When what is being sent now has been tried."""
@@ -117,6 +151,9 @@ class CallSender:
     async def _look_at(self, room_id: str, ticket_id: bytes) -> None:
         schedule = self._rooms().get(room_id)
         found = await self._calls.get(room_id, ticket_id)
+        if found is not None and not await self._is_ours(found[0].center):
+            self._again[room_id, ticket_id] = self._now_ms() + LOOK_MAX_MS
+            return
         if schedule is None or found is None:
             began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
             if self._now_ms() - began_ms >= UNUSABLE_MS:
@@ -124,8 +161,8 @@ class CallSender:
             return
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now
         key = room.draw.key(ticket_id, call.key) if room.draw else call.key
-        outcome = await _reclaimed(room, ticket_id, key)
-        if outcome is None:
+        outcome = await _asked(room.ledger.reclaim, ticket_id, key)
+        if outcome is None or await self._has_moved(room, ticket_id, key, outcome):
             return
         opened = room.calls and not room.effective.ledger_room.queue_all
         draws_at_ms = room.draws_at_ms if room.calls and not room.room.queue_all else 0
@@ -133,62 +170,102 @@ class CallSender:
         before, call = call, drawn(call, key, outcome, ahead)
         todo = step(call, outcome, opened, now_ms, ahead, draws_at_ms)
         self._again[room_id, ticket_id] = now_ms + todo.again_ms
-        call = replace(call, sent=todo.message or call.sent)
-        kept = call == before or await self._calls.put(room_id, ticket_id, call, sealed)
-        if todo.message and kept:
-            estimate = _until(draws_at_ms - now_ms) if draws_at_ms else outcome.estimate
-            sending = self._send(room, ticket_id, call, todo.message, estimate, draws_at_ms > 0)
-            self._busy[room_id, ticket_id] = asyncio.create_task(sending)
-        elif todo.ends and not todo.message:
+        if call != before:
+            changed = await self._calls.put(room_id, ticket_id, call, sealed)
+            if changed is None:
+                return
+            sealed = changed
+        if todo.message:
+            draws = draws_at_ms > 0
+            estimate = _until(draws_at_ms - now_ms) if draws else outcome.estimate
+            sending = Handover(room, ticket_id, call, sealed, todo.message, estimate, draws)
+            self._busy[room_id, ticket_id] = asyncio.create_task(self._send(sending))
+        elif todo.ends:
             await self._calls.store.drop(room_id, ticket_id)
+
+    async def _is_ours(self, center: str) -> bool:
+        """Or of a data center where nobody sends at the moment."""
+        if center in ("", self._center) or self._lease_of is None:
+            return True
+        if center not in self._taken:
+            lease = self._lease_of(center)
+            self._taken[center] = lease if await lease.acquire() else None
+        return self._taken[center] is not None
+
+    async def _has_moved(
+        self, room: CompiledRoom, ticket_id: bytes, key: int, outcome: Outcome
+    ) -> bool:
+        """The row goes along where whoever moved the place was stopped before, or is slower."""
+        if outcome.standing is not Standing.GONE or not room.moves:
+            return False
+        new = successor(ticket_id)
+        there = await _asked(room.ledger.peek, new, key)
+        if not (outcome.moved or (there is not None and has_place(there))):
+            return False
+        await self._calls.store.move(room.room.id, ticket_id, new)
+        return True
+
+    async def _count(self, room_id: str, ticket_id: bytes) -> None:
+        found, schedule = await self._calls.get(room_id, ticket_id), self._rooms().get(room_id)
+        if found is not None and schedule is not None:
+            call, draw = found[0], schedule.now.draw
+            key = draw.key(ticket_id, call.key) if draw else call.key
+            self._absent_ahead(room_id, ticket_id, key, call.confirmed)
 
     def _absent_ahead(self, room_id: str, ticket_id: bytes, key: int, absent: bool) -> int:
         known, row = self._absent[room_id], (room_id, ticket_id)
-        if (before := self._keys.get(row, key)) != key:  # a draw
-            known.note(before, False)
+        if self._keys.get(row, key) != key:
+            known.note(self._keys[row], False)
         self._keys[row] = key
         known.note(key, absent)
         return known.ahead(key)
 
-    async def _send(
-        self,
-        room: CompiledRoom,
-        ticket_id: bytes,
-        call: VisitorCall,
-        kind: str,
-        estimate: Estimate | None,
-        draws: bool,
-    ) -> None:
-        room_id = room.room.id
+    def _rekey(self) -> None:
+        """All at once after a draw, for the same reason."""
+        rooms = self._rooms()
+        for row, key in self._keys.items():
+            schedule = rooms.get(row[0])
+            draw = schedule.now.draw if schedule else None
+            if draw is not None and (drawn_key := draw.key(row[1], key)) != key:
+                self._absent[row[0]].rekey(key, drawn_key)
+                self._keys[row] = drawn_key
+
+    async def _send(self, sending: Handover) -> None:
+        room, ticket_id, kind = sending.room, sending.ticket_id, sending.kind
+        channel = sending.call.channel
         try:
             for rest_s in (*RETRIES_S, 0.0):
                 async with self._places:
-                    tried = await self._attempt(room, ticket_id, call, kind, estimate, draws)
+                    tried = await self._attempt(sending)
                 if tried is not Tried.AGAIN or not rest_s:
                     break
+                found = await self._calls.get(room.room.id, ticket_id)
+                if found is None or found[0] != _marked(sending):
+                    return
+                sealed = await self._calls.put(room.room.id, ticket_id, sending.call, found[1])
+                if sealed is None:
+                    return
+                sending = sending._replace(sealed=sealed)
                 await asyncio.sleep(rest_s)
+            if tried is Tried.CHANGED:
+                return
             if tried is not Tried.SENT:
-                log.warning("call_not_sent", room=room.room.name, channel=call.channel)
+                log.warning("call_not_sent", room=room.room.name, channel=channel)
             if kind == NOW or tried is Tried.NEVER or (kind == CONFIRM and tried is Tried.AGAIN):
-                await self._calls.store.drop(room_id, ticket_id)
+                await self._calls.store.drop(room.room.id, ticket_id)
         except StorageFailed:
-            pass  # the row ends at the next look
+            pass  # the next look sees what the row says
         except Exception as error:  # neither its words nor its traceback: they may name the address
             log.error("call_not_made", room=room.room.name, error=type(error).__name__)
+            with contextlib.suppress(StorageFailed):
+                await self._mark(sending)  # or it would fail again, for ever
         finally:
-            self._busy.pop((room_id, ticket_id), None)
+            self._busy.pop((room.room.id, ticket_id), None)
 
-    async def _attempt(
-        self,
-        room: CompiledRoom,
-        ticket_id: bytes,
-        call: VisitorCall,
-        kind: str,
-        estimate: Estimate | None,
-        draws: bool,
-    ) -> Tried:
+    async def _attempt(self, sending: Handover) -> Tried:
         """What went wrong is not kept: it may name the address."""
-        now_ms, claim_min = self._now_ms(), room.room.claim_minutes
+        room, ticket_id, call, kind = sending.room, sending.ticket_id, sending.call, sending.kind
+        estimate, now_ms, claim_min = sending.estimate, self._now_ms(), room.room.claim_minutes
         address = self._calls.hashed(call.to)
         stop = self._calling.confirm_link(room, ticket_id, call, now_ms, address)
         url = stop
@@ -199,40 +276,60 @@ class CallSender:
         host = urlsplit(call.url).hostname or ""
         brand = room.page.brand_in(call.language)
         offers = room.offers or ()
+        draws = sending.draws
         made = message(
             kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers, draws
         )
-        return await (self._mail if call.channel == "email" else self._push)(call, made, claim_min)
+        name = self._calls.hashed(f"{ticket_id.hex()} {kind} {call.key} {call.asked_ms}").hex()
+        way = self._mail if call.channel == "email" else self._push
+        return await way(sending, made, name)
 
-    async def _mail(self, call: VisitorCall, made: CallMessage, _claim_min: int) -> Tried:
+    async def _mark(self, sending: Handover) -> bool:
+        """That the message is sent, unless the row has changed."""
+        row = sending.room.room.id, sending.ticket_id
+        return await self._calls.put(*row, _marked(sending), sending.sealed) is not None
+
+    async def _mail(self, sending: Handover, made: CallMessage, name: str) -> Tried:
         server = self._mail_server()
         if server is None:
             return Tried.NEVER
         async with self._mailing:
             await asyncio.sleep(MAIL_GAP_S)
+        mail = mail_of(made, server, sending.call.to, self._now_ms(), name)
+        if not await self._mark(sending):
+            return Tried.CHANGED
         try:
-            await send(server, mail_of(made, server, call.to, self._now_ms()))
+            await send(server, mail)
         except MailRefused as refused:
             return Tried.NEVER if refused.permanent else Tried.AGAIN
         return Tried.SENT
 
-    async def _push(self, call: VisitorCall, made: CallMessage, claim_min: int) -> Tried:
-        server = self._mail_server()
+    async def _push(self, sending: Handover, made: CallMessage, _name: str) -> Tried:
+        call, server = sending.call, self._mail_server()
         contact = f"mailto:{server.address}" if server else "/".join(call.url.split("/")[:3])
         try:
             key = vapid_key(self._calls.push_secret(call.vapid)[1])
+        except StorageFailed:
+            return Tried.NEVER
+        try:
             request = push_request(
                 call.to, call.p256dh, call.auth, push_body(made), key, contact,
-                claim_min * 60, self._now_ms(),
+                sending.room.room.claim_minutes * 60, self._now_ms(),
             )  # fmt: skip
+            if not await self._mark(sending):
+                return Tried.CHANGED
             answer = await exchange(self._guard(), request, LIMITS, self._tls)
         except OutboundFailed:
             return Tried.AGAIN
-        except (OutboundRefused, StorageFailed, ValueError):
+        except (OutboundRefused, ValueError):
             return Tried.NEVER
         if 200 <= answer.status < 300:
             return Tried.SENT
         return Tried.AGAIN if answer.status == 429 or answer.status >= 500 else Tried.NEVER
+
+
+def _marked(sending: Handover) -> VisitorCall:
+    return replace(sending.call, sent=sending.kind)
 
 
 def _until(left_ms: int) -> Estimate:
@@ -240,14 +337,16 @@ def _until(left_ms: int) -> Estimate:
     return Estimate(left_s, left_s, left_s)
 
 
-async def _reclaimed(room: CompiledRoom, ticket_id: bytes, key: int) -> Outcome | None:
+async def _asked(
+    ask: Callable[[bytes, int, Callable[[Outcome], None]], None], ticket_id: bytes, key: int
+) -> Outcome | None:
     answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     def known(outcome: Outcome) -> None:
         if not answer.done():
             answer.set_result(outcome)
 
-    room.ledger.reclaim(ticket_id, key, known)
+    ask(ticket_id, key, known)
     try:
         return await asyncio.wait_for(answer, ANSWER_S)
     except TimeoutError:

@@ -98,6 +98,7 @@ def push_request(
         ("Content-Encoding", "aes128gcm"),
         ("Content-Type", "application/octet-stream"),
         ("TTL", str(lasts_s)),
+        ("Topic", "greenroom"),
         ("Urgency", "high"),
     )
     return Request("POST", endpoint, headers, encrypted(message, bytes_of(p256dh), bytes_of(auth)))

@@ -118,7 +118,7 @@ class MovingPlace(OwnPage):
             ticket_id = successor(ticket_id)
             outcome = prompt.peek_now(ticket_id, ticket.key, asked.now_ms)
             if outcome.standing is not Standing.GONE:
-                return self._moved(asked) if _has(outcome) else otherwise()
+                return self._moved(asked) if has_place(outcome) else otherwise()
         return otherwise()
 
     def link(self, asked: Inquiry, lasts_ms: int = CODE_MS) -> str:
@@ -255,7 +255,7 @@ class MovingPlace(OwnPage):
                 if outcome.standing is Standing.GONE and moves < MOVES_MAX:
                     look(successor(ticket_id), moves + 1, outcome.moved)
                     return None
-                return then(asked, ticket_id if told or _has(outcome) else None, moves)
+                return then(asked, ticket_id if told or has_place(outcome) else None, moves)
 
             room.ledger.peek(ticket_id, ticket.key, self._later(asked, seen))
 
@@ -308,7 +308,7 @@ class MovingPlace(OwnPage):
         return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
 
 
-def _has(outcome: Outcome) -> bool:
+def has_place(outcome: Outcome) -> bool:
     return outcome.standing is Standing.ACTIVE or outcome.position > 0
 
 

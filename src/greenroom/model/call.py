@@ -13,7 +13,7 @@ CONFIRM, SOON, NOW = "confirm", "soon", "now"
 class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """`to`: the e-mail address or the push endpoint. `key`: the place. `url`: of the page, without
     query. `p256dh`, `auth`: the browser's, and `vapid`: the id of ours, for push. `sent`: the last
-    of the messages.
+    of the messages. `center`: the data center whose ledger has the place.
     """
 
     channel: str
@@ -28,3 +28,4 @@ class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     vapid: str = ""
     confirmed: bool = False
     sent: str = ""
+    center: str = ""

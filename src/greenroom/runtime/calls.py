@@ -1,3 +1,4 @@
+import contextlib
 import os
 import secrets
 import socket
@@ -9,14 +10,16 @@ from greenroom.calls.rules import LOOK_MS
 from greenroom.calls.sender import CallSender
 from greenroom.config.shared import Shared
 from greenroom.decision.service import DecisionService
+from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
-from greenroom.ledgers.calls import CallFile
+from greenroom.ledgers.calls import CallFile, CallStore
 from greenroom.model.clock import Clock
 from greenroom.runtime.loops import OnError
 from greenroom.runtime.notifications import Notifications
 
 if TYPE_CHECKING:
     from greenroom.ledgers.redis.calls import RedisCalls
+    from greenroom.ledgers.redis.link import Link
 
 IDLE_S = 60.0
 """Where no room calls anybody: rows of a room that has stopped it have to end."""
@@ -34,14 +37,16 @@ class ProcessCalls:
     ) -> None:
         self._store: CallFile | RedisCalls
         if shared is None:
-            self._store, lease = CallFile(data, clock), None
+            self._store, center, lease_of = CallFile(data, clock), "", None
         else:
-            self._store = _in_redis(shared)
-            lease = self._store.lease
+            self._store, center = _in_redis(shared.global_redis), shared.data_center
+            lease_of = self._store.lease_of
+        before = None if shared is None or shared.global_redis is shared.redis else shared.redis
+        self._before = before
         calls = SealedCalls(self._store, SealedSecrets(data, clock.now_ms))
         self._decision = decision
         decision.calling.desk = Desk(
-            calls, lambda: notifications.guard, lambda: notifications.mail_ready, on_error
+            calls, lambda: notifications.guard, lambda: notifications.mail_ready, on_error, center
         )
         self._sender = CallSender(
             calls,
@@ -50,10 +55,16 @@ class ProcessCalls:
             lambda: notifications.guard,
             lambda: notifications.mail_server,
             clock.now_ms,
-            lease,
+            center,
+            lease_of,
         )
 
     async def run(self) -> None:
+        if self._before is not None:
+            former = _in_redis(self._before)
+            with contextlib.suppress(StorageFailed):
+                await bring(former, self._store)
+            await former.close()
         await self._sender.run(self._rest_s)
 
     async def close(self) -> None:
@@ -64,9 +75,17 @@ class ProcessCalls:
         return LOOK_MS / 1000 if calls else IDLE_S
 
 
-def _in_redis(shared: Shared) -> "RedisCalls":
+async def bring(former: CallStore, store: CallStore) -> None:
+    """A data center that was the only one kept its rows in its own Redis, which may be this one."""
+    for row in await former.ids():
+        sealed = await former.get(*row)
+        if sealed is not None and await store.put(*row, sealed, None):
+            await former.drop(*row)
+
+
+def _in_redis(link: "Link") -> "RedisCalls":
     from greenroom.ledgers.redis.calls import RedisCalls
     from greenroom.ledgers.redis.leases import TIMEOUT_S
 
     process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    return RedisCalls(shared.redis.client(TIMEOUT_S), process)
+    return RedisCalls(link.client(TIMEOUT_S), process)

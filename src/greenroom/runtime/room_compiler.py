@@ -226,7 +226,7 @@ class RoomCompiler:
             if name in lists
         }
         moves = room.move_places
-        calls = room.call_after_minutes > 0 and moves and not over_several(config)
+        calls = room.call_after_minutes > 0 and moves
         extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (

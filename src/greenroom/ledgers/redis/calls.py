@@ -1,4 +1,4 @@
-"""Who wants to be called, in the Redis that holds the ledgers."""
+"""Who wants to be called, in the Redis that all data centers share."""
 
 import contextlib
 from typing import Any
@@ -22,9 +22,13 @@ class RedisCalls:
     def __init__(self, client: Client, process: str) -> None:
         """`process` is unique among all."""
         self._client = client
+        self._process = process
         self._place = "greenroom:{calls}:"  # one hash tag: one shard
         self._rows = self._place + "rows"
-        self.lease = RedisLease(client, [self._place + "sender"], process, LEASE_MS)
+
+    def lease_of(self, data_center: str) -> RedisLease:
+        key = f"{self._place}sender:{data_center}"
+        return RedisLease(self._client, [key], self._process, LEASE_MS)
 
     async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
         arguments = (_row(room, ticket_id), sealed, was or b"")

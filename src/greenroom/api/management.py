@@ -25,14 +25,12 @@ from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.list_items import Catalogue, Operations
 from greenroom.configuration.routes import (
     accounts,
-    audit,
     events,
     explain,
     figures,
     lists,
     rooms,
     rules,
-    unusable,
     zones,
 )
 from greenroom.configuration.state import DataCenterView, Observed
@@ -68,8 +66,8 @@ ROUTERS = (
     alerting.router,
     incident_notes.router,
     status_pages.router,
-    audit.router,
-    unusable.router,
+    accounts.audit_router,
+    accounts.unusable_router,
     explain.router,
 )
 """Literal segments come before ids: `settings` and `preview` stand where a room's id would."""

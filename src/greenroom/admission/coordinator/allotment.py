@@ -9,11 +9,10 @@ request; a single data center gets all of them. Lower limits recall permits and 
 from heapq import heappush
 from math import ceil, sqrt
 
-from greenroom.admission.coordinator.data_center import DataCenter
+from greenroom.admission.coordinator.data_center import DataCenter, Sums
 from greenroom.admission.coordinator.fence import FENCE_SLACK_MS
 from greenroom.admission.coordinator.forgotten import Forgotten
 from greenroom.admission.coordinator.pace import Pace
-from greenroom.admission.coordinator.sums import Sums
 from greenroom.admission.coordinator.whole_line import WholeLine, rounded
 from greenroom.admission.messages.sync import NO_RECALL
 from greenroom.model.room import Room

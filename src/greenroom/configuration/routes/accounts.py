@@ -1,8 +1,9 @@
-"""Calls that clients make first: the account, and verification of the token."""
+"""Calls about the account: itself, the token, the audit log, records that cannot be used."""
 
 from starlette.responses import Response
 
-from greenroom.configuration import zones
+from greenroom.configuration import audit, unusable, zones
+from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.web.dependencies import AnyCaller, FilteredReader, Paged
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import told
@@ -10,6 +11,8 @@ from greenroom.web.routing import Router
 from greenroom.web.time_format import plain_moment
 
 router = Router(tags=["accounts"])
+audit_router = Router(tags=["audit log"])
+unusable_router = Router(tags=["unusable records"])
 
 
 @router.get("/accounts", **told("[Account]", info="Page"))
@@ -34,3 +37,27 @@ def verify_token(caller: AnyCaller) -> Response:
         {"id": caller.token.id, "status": "active"}
         | ({"expires_on": plain_moment(expires_ms)} if expires_ms else {})
     )
+
+
+@audit_router.get(
+    "/accounts/{account_id}/audit_logs", **told("[AuditEntry]", may="read", info="Batch")
+)
+def list_entries(config_service: WithConfig, page: Paged) -> Response:
+    """List changes, newest first."""
+    shown = audit.page(config_service.store, (page.page - 1) * page.per_page, page.per_page)
+    return answered(shown, {"page": page.page, "per_page": page.per_page, "count": len(shown)})
+
+
+UNUSABLE = "/accounts/{account_id}/unusable_records"
+
+
+@unusable_router.get(UNUSABLE, **told("[Unusable]", may="read"))
+def list_unusable(read: Read) -> Response:
+    """List stored records that cannot be used."""
+    return read(unusable.listing)
+
+
+@unusable_router.delete(UNUSABLE + "/{kind}/{record_id}", **told("Id", change=True))
+def delete_unusable(edit: Edit, kind: str, record_id: str) -> Response:
+    """Delete a stored record that cannot be used, and everything that belongs to it."""
+    return edit(unusable.remove(kind, record_id))

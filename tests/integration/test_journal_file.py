@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from greenroom.admission.records import NOBODY, PLACE, RESET, SESSION, pack, remember
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.journal import (
     CORRUPT_COPIES_MAX,
@@ -320,6 +321,17 @@ def test_a_hundred_thousand_frames_are_read_in_a_fraction_of_a_second(tmp_path: 
         best = min(best, time.process_time() - begun)
         journal.close()
     assert best < 0.3
+
+
+def test_what_stood_before_a_damaged_snapshot_is_joined_in_a_fraction_of_a_second() -> None:
+    many, ids = 30_000, (number.to_bytes(12, "big") for number in range(90_000))
+    records = [pack(SESSION, next(ids), 1) for _ in range(many)]
+    records += [pack(PLACE, next(ids), 1) for _ in range(many)]
+    records += [pack(RESET, NOBODY, 0), *(pack(SESSION, next(ids), 2) for _ in range(many))]
+    begun = time.process_time()
+    memory = remember(records, holes=True)
+    assert time.process_time() - begun < 2
+    assert (len(memory.sessions), len(memory.places)) == (2 * many, many)
 
 
 def test_the_name_of_the_format_is_in_the_file(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ one that was cut off before DONE never happened.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from struct import Struct
 
 from greenroom.model.room import Room
@@ -58,100 +58,75 @@ class LedgerMemory:
             raise ValueError(
                 f"{len(records)} bytes are not a whole number of {RECORD.size}-byte records"
             )
-        sessions, places, spent, window, began, extended, failures = self._kept
-        latest_ms = self.latest_ms
-        before: _Kept | None = None
+        now, before = replace(self), None
         for kind, ticket_id, value in RECORD.iter_unpack(records):
-            if kind == PLACE:
-                places[ticket_id] = value
-            elif kind == END:
-                sessions.pop(ticket_id, None)
-                began.pop(ticket_id, None)
-                extended.pop(ticket_id, None)
-                failures.pop(ticket_id, None)
-                places.pop(ticket_id, None)
-                if value:
-                    spent[ticket_id] = value
-            elif kind in (SESSION, ADMIT, COUNTED):
-                latest_ms = max(latest_ms, value)
-                if kind != COUNTED:
-                    sessions[ticket_id] = value
-                if kind != SESSION:
-                    window.append(value)
-                    places.pop(ticket_id, None)
-                if kind == ADMIT:
-                    began[ticket_id] = value
-            elif kind == BEGAN:
-                began[ticket_id] = value
-            elif kind == EXTENDED:
-                extended[ticket_id] = value
-            elif kind == TURN:
-                self.turns[_TURN_MS.unpack(ticket_id)[0]] = value
-            elif kind == FAILED and value:
-                failures[ticket_id] = value
-                if value & FAILED_STATES == FAILED_USED:
-                    spent.pop(ticket_id, None)
-            elif kind == FAILED:
-                failures.pop(ticket_id, None)
-            elif kind == RESET:
-                before = before or (sessions, places, spent, window, began, extended, failures)
-                sessions, places, spent, window, began, extended, failures = (
-                    {},
-                    {},
-                    {},
-                    [],
-                    {},
-                    {},
-                    {},
-                )
+            if kind == RESET:
+                before = before or now
+                now = LedgerMemory(latest_ms=now.latest_ms, turns=now.turns)
             elif kind == DONE:
                 before = None
-        self.latest_ms = latest_ms
-        found = sessions, places, spent, window, began, extended, failures
+            else:
+                now._take(kind, ticket_id, value)
         if before:  # a snapshot has no end
-            found = _joined(before, found) if holes else before
-        self._kept = found
+            latest_ms, now = now.latest_ms, _joined(before, now) if holes else before
+            now.latest_ms = latest_ms
+        for one in fields(self):
+            setattr(self, one.name, getattr(now, one.name))
 
-    @property
-    def _kept(self) -> "_Kept":
-        return (
-            self.sessions, self.places, self.spent, self.window, self.began, self.extended, self.failures
-        )  # fmt: skip
+    def _take(self, kind: int, ticket_id: bytes, value: int) -> None:
+        if kind == PLACE:
+            self.places[ticket_id] = value
+        elif kind == END:
+            for kept in (self.sessions, self.began, self.extended, self.failures, self.places):
+                kept.pop(ticket_id, None)
+            if value:
+                self.spent[ticket_id] = value
+        elif kind in (SESSION, ADMIT, COUNTED):
+            self.latest_ms = max(self.latest_ms, value)
+            if kind != COUNTED:
+                self.sessions[ticket_id] = value
+            if kind != SESSION:
+                self.window.append(value)
+                self.places.pop(ticket_id, None)
+            if kind == ADMIT:
+                self.began[ticket_id] = value
+        elif kind == BEGAN:
+            self.began[ticket_id] = value
+        elif kind == EXTENDED:
+            self.extended[ticket_id] = value
+        elif kind == TURN:
+            self.turns[_TURN_MS.unpack(ticket_id)[0]] = value
+        elif kind == FAILED and value:
+            self.failures[ticket_id] = value
+            if value & FAILED_STATES == FAILED_USED:
+                self.spent.pop(ticket_id, None)
+        elif kind == FAILED:
+            self.failures.pop(ticket_id, None)
 
-    @_kept.setter
-    def _kept(self, found: "_Kept") -> None:
-        (
-            self.sessions, self.places, self.spent, self.window, self.began, self.extended, self.failures
-        ) = found  # fmt: skip
 
-
-_Kept = tuple[
-    dict[bytes, int],
-    dict[bytes, int],
-    dict[bytes, int],
-    list[int],
-    dict[bytes, int],
-    dict[bytes, int],
-    dict[bytes, int],
-]
-
-
-def _joined(before: _Kept, after: _Kept) -> _Kept:
+def _joined(before: LedgerMemory, after: LedgerMemory) -> LedgerMemory:
     """What stood before a snapshot without an end, and what is in it."""
-    spent, sessions = after[2], after[0]
     sessions = {
-        ticket_id: at_ms for ticket_id, at_ms in before[0].items() if ticket_id not in spent
-    } | sessions
+        ticket_id: at_ms
+        for ticket_id, at_ms in before.sessions.items()
+        if ticket_id not in after.spent
+    } | after.sessions
+    gone = sessions.keys() | after.spent.keys()
     places = {
         ticket_id: key
-        for ticket_id, key in (before[1] | after[1]).items()
-        if ticket_id not in sessions.keys() | spent.keys()
+        for ticket_id, key in (before.places | after.places).items()
+        if ticket_id not in gone
     }
-    window = before[3] + after[3]
-    return (
-        sessions, places, before[2] | spent, window,
-        before[4] | after[4], before[5] | after[5], before[6] | after[6],
-    )  # fmt: skip
+    return LedgerMemory(
+        sessions=sessions,
+        places=places,
+        spent=before.spent | after.spent,
+        window=before.window + after.window,
+        began=before.began | after.began,
+        extended=before.extended | after.extended,
+        turns=after.turns,
+        failures=before.failures | after.failures,
+    )
 
 
 def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:

@@ -347,19 +347,76 @@ def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> No
     play(story, new_users_per_minute=2)
 
 
+FILE = """
+origin = "{origin}"
+{more}
+[notifications]
+smtp_host = "127.0.0.1"
+smtp_port = {port}
+smtp_security = "none"
+smtp_from = "line@shop.example"
+[[rooms]]
+name = "main"
+host = "shop.example.com"
+total_active_users = 1
+new_users_per_minute = 60
+session_duration = 1
+confirm_newcomers = false
+call_after_minutes = 1
+"""
+SEVERAL = """
+redis = "{redis}/{database}"
+global_redis = "{redis}/0"
+datacenter = "{name}"
+datacenters = ["fra", "nyc"]
+"""
+ASKED = {
+    "Accept": "application/json",
+    "Content-Length": "0",
+    "Greenroom-Call": json.dumps({"channel": "email", "to": ADDRESS}),
+}
+
+
+def test_a_visitor_of_one_data_center_is_called_once_and_comes_back_in_another(
+    greenroom, origin, server: RedisServer, mails: MailReceiver
+) -> None:
+    def started(name: str, database: int):
+        file = greenroom.folder / f"{name}.toml"
+        more = SEVERAL.format(redis=server.url.rpartition("/")[0], database=database, name=name)
+        file.write_text(FILE.format(origin=origin.url, port=mails.port, more=more))
+        return greenroom.serve("--config", str(file), "--data", str(greenroom.folder / name))
+
+    fra, nyc = started("fra", 1), started("nyc", 2)
+    inside, waiting = fra.visitor(), nyc.visitor()
+    inside.wait_until_in()
+    greenroom.eventually(lambda: b"You are in line" in waiting.get("/").body, "the place is real")
+    said = waiting.get("/?greenroom=call", "POST", ASKED)
+    assert json.loads(said.body)["greenroom"]["call"]["state"] == "check"
+    greenroom.eventually(lambda: len(mails.messages) == 1, "the mail that asks")
+    phone = fra.visitor()
+    confirming = "/?" + link_in(mails.messages[0][1]), "POST", {"Content-Length": "0"}
+    greenroom.eventually(
+        lambda: b"shortly before your turn" in phone.get(*confirming).body,
+        "fra has the key of nyc's secrets",
+    )
+    greenroom.eventually(lambda: len(mails.messages) == 2, "the next in line is called")
+    assert "It is your turn" in mails.messages[1][1]["subject"]
+    pressed = link_in(mails.messages[1][1])
+    greenroom.eventually(
+        lambda: phone.get("/?" + pressed, "POST", {"Content-Length": "0"}).status != 503,
+        "both data centers agree",
+    )
+    greenroom.eventually(lambda: b"another device" in waiting.get("/").body, "the place has moved")
+    assert (len(mails.messages), rows(greenroom.folder / "fra", server)) == (2, [])
+    assert fra.stop() == nyc.stop() == 0
+
+
 @pytest.mark.parametrize("shape", ["serve", "edge"])
 def test_a_running_greenroom_calls_and_keeps_no_byte(
     greenroom, origin, server: RedisServer, mails: MailReceiver, shape: str
 ) -> None:
     path = greenroom.folder / "greenroom.toml"
-    path.write_text(
-        f'origin = "{origin.url}"\n'
-        f'[notifications]\nsmtp_host = "127.0.0.1"\nsmtp_port = {mails.port}\n'
-        'smtp_security = "none"\nsmtp_from = "line@shop.example"\n'
-        '[[rooms]]\nname = "main"\nhost = "shop.example.com"\ntotal_active_users = 1\n'
-        "new_users_per_minute = 60\nsession_duration = 1\nconfirm_newcomers = false\n"
-        "call_after_minutes = 1\n"
-    )
+    path.write_text(FILE.format(origin=origin.url, port=mails.port, more=""))
     places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
     env = {"GREENROOM_REDIS": server.url} if shape == "edge" else {}
     running = greenroom.run(shape, "--config", str(path), *places, env=env).wait_until_ready()
@@ -367,12 +424,7 @@ def test_a_running_greenroom_calls_and_keeps_no_byte(
     inside.wait_until_in()
     assert waiting.get("/").waiting
     greenroom.eventually(lambda: b"You are in line" in waiting.get("/").body, "the place is real")
-    asked = {
-        "Accept": "application/json",
-        "Content-Length": "0",
-        "Greenroom-Call": json.dumps({"channel": "email", "to": ADDRESS}),
-    }
-    said = waiting.get("/?greenroom=call", "POST", asked)
+    said = waiting.get("/?greenroom=call", "POST", ASKED)
     assert json.loads(said.body)["greenroom"]["call"]["state"] == "check"
     greenroom.eventually(lambda: len(mails.messages) == 1, "the mail that asks")
     phone = running.visitor()

@@ -39,6 +39,9 @@ ANSWER_S = 10.0
 UNUSABLE_MS = 60_000
 """Machines exchange keys every other second; rooms come late when a configuration is reloaded."""
 
+SEALED_MS = 3_600_000
+"""A row of a key that is not here belongs to a data center whose key cannot be had at the moment."""
+
 DAY_MS = 86_400_000
 
 log = structlog.get_logger(__name__)
@@ -156,7 +159,8 @@ class CallSender:
             return
         if schedule is None or found is None:
             began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
-            if self._now_ms() - began_ms >= UNUSABLE_MS:
+            theirs = found is None and self._lease_of is not None
+            if self._now_ms() - began_ms >= (SEALED_MS if theirs else UNUSABLE_MS):
                 await self._calls.store.drop(room_id, ticket_id)
             return
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now

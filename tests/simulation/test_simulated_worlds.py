@@ -78,6 +78,14 @@ def test_sessions_of_passthrough_that_moved_are_counted_when_their_ledger_is_los
     assert campaign(range(526, 527)) == []
 
 
+OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY = 5053, 5070, 7008
+
+
+@pytest.mark.parametrize("seed", [OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY])
+def test_what_a_world_has_found_stays_repaired(seed: int) -> None:
+    assert campaign(range(seed, seed + 1)) == []
+
+
 def test_every_kind_of_fault_can_happen() -> None:
     assert set(FAULTS) == set(FAULT_HANDLERS)
     seen = {fault.kind for seed in range(200) for fault in random_scenario(streams_of(seed)).faults}

@@ -194,7 +194,7 @@ class Crowd:
             if visitor.once:
                 self._ground_truth.gone(visitor)
                 return
-            pause_ms = _page_ms(outcome.refresh_ms) or 20_000
+            pause_ms = _page_ms(outcome.refresh_ms)
             if visitor.gap_ms and visitor.tries > 1:
                 self._ground_truth.gone(visitor)
                 pause_ms = max(pause_ms, visitor.gap_ms)
@@ -417,5 +417,5 @@ class Crowd:
 
 
 def _page_ms(refresh_ms: int) -> int:
-    """Whole seconds, rounded up, as the page is told."""
-    return -(-refresh_ms // 1000) * 1000
+    """Whole seconds, rounded up, as the page is told. Who is rejected comes back by chance."""
+    return -(-refresh_ms // 1000) * 1000 or 20_000

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
 from greenroom.analytics.collector.decisions import recording
@@ -25,7 +26,6 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
-from greenroom.model.record import replace
 from greenroom.settings.process import AnalyticsRetention
 from greenroom.web.stores import ConfigStore
 
@@ -242,7 +242,7 @@ class SharedAnalytics(_Recording):
     def state(self) -> AnalyticsState:
         writer = self._collector.writer
         found = writer.state() if writer else WriterState()
-        return replace(
+        return msgspec.structs.replace(
             self._state(found),
             failures=found.failures + self._failures,
             problem=found.problem or self._problem,

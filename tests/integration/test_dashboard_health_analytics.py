@@ -10,8 +10,8 @@ import pytest
 from dashboard_rig import DashboardRig, Visitor
 from health_rig import a_check
 
+from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.rules.memory import HealthBatch
-from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 
 MINUTE = 60_000

@@ -34,7 +34,7 @@ from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard import Dashboard
 from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, TICKET_KEYS, ExampleWait
 from greenroom.decision.room_view import RoomView
-from greenroom.health.view import HEALTH_VIEW
+from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile

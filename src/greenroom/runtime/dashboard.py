@@ -24,8 +24,8 @@ from greenroom.configuration.state import DataCenterView, Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard import Dashboard
 from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
+from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.service import HealthService
-from greenroom.health.view import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
 from greenroom.model.account import Token
 from greenroom.model.branding import LOGO_BYTES_MAX

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from greenroom.errors import StorageFailed
 from greenroom.health import figures
+from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.figures import HealthSpan, Latency, UptimeShare
 from greenroom.health.monitor import GLOBAL
 from greenroom.health.rules.memory import EventQuestion, HealthHistory, KeptEvent
-from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.configuration import Entry
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REASON_WORDS, Reason

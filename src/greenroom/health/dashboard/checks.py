@@ -10,10 +10,10 @@ from greenroom.health import checks as health_checks
 from greenroom.health import figures
 from greenroom.health import history as health_history
 from greenroom.health.alerts import TYPE
+from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
-from greenroom.health.view import HEALTH_VIEW
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import form_fields, specs

@@ -1,4 +1,4 @@
-"""The running health checks, for pages of the dashboard."""
+"""What the process gives to the pages of health checks."""
 
 from greenroom.health.service import HealthService
 from greenroom.web.pages.request import PagePart

@@ -133,3 +133,17 @@ def test_a_function_that_reads_what_init_assigns_is_found() -> None:
     )
     assert late_reads(source.format("self.b", "self.b")) == ["4: b"]
     assert late_reads(source.format("self.e", "self.b")) == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_function_inside_a_function_has_a_decorator(module: str) -> None:
+    """Compiled, a third function beside it finds no such name."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    wrong = [
+        f"{module}:{inner.lineno}: {inner.name}"
+        for outer in ast.walk(ast.parse(file_of(module).read_text()))
+        if isinstance(outer, functions)
+        for inner in ast.walk(outer)
+        if inner is not outer and isinstance(inner, functions) and inner.decorator_list
+    ]
+    assert wrong == []

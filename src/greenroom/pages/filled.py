@@ -127,14 +127,15 @@ def offers_in(words: Language) -> ReadTexts:
     """What is left and since when, as lines in HTML and in JSON; what it means to this visitor."""
     short, gone = words.offers["short"].encode(), words.offers["gone"].encode()
 
-    @lru_cache(OFFERS_KEPT)
-    def texts(offers: tuple[Offer, ...]) -> tuple[bytes, bytes]:
+    def texts_of(offers: tuple[Offer, ...]) -> tuple[bytes, bytes]:
         lines = [offer_line(words, offer) for offer in offers]
         as_of_s = min(offer.as_of_ms for offer in offers) // 1000
         said = iso_second(as_of_s)[:16].replace("T", " ")
         lines.append(f"{words.labels['updated']}: {words.clock.format(clock=said)}")
         text = "\n".join(lines)
         return escape(text).encode(), msgspec.json.encode(text)[1:-1]
+
+    texts = lru_cache(OFFERS_KEPT)(texts_of)  # a decorator here is lost in compiled code
 
     def read(f: PageVariables) -> tuple[bytes, ...]:
         offers = f.held.offers

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 import redis
 from admission_world import START_MS, small_room, ticket_id
-from msgspec import structs
-from place_trials import Center, PlaceTrial, PureCenter, RedisCenter
+from place_trials import Center, PlaceTrial, PureCenter, RedisCenter, TwoCenters
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.coordinator import place_relay
 from greenroom.admission.ledger import barred_places, moving_places
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.messages.moves import MovesDown
 from greenroom.admission.messages.places import (
     ASK,
     BUSY,
@@ -49,90 +47,6 @@ def test_one_place_stays_one_place_in_all_data_centers(seed: int, faults: bool) 
     assert found.found == []
     assert found.moved > 20
     assert found.back > 0
-
-
-Ask = tuple[bytes, bytes, str, int, int]
-
-
-class TwoCenters:
-    """The first one can be cut off. A visitor who has not checked in yet moves."""
-
-    def __init__(self, centers: list[Center]) -> None:
-        self.trial = PlaceTrial(ROOM, centers, 1, 0, faults=False)
-        self.here, self.there = centers
-        self.one, self.new = ticket_id(1), successor(ticket_id(1))
-        self.sync(3, *centers)
-
-    @property
-    def now_ms(self) -> int:
-        return self.trial.now_ms
-
-    def sync(self, rounds: int, *centers: Center, every_ms: int = 1_000) -> None:
-        for _ in range(rounds):
-            self.trial.now_ms += every_ms
-            for center in centers:
-                self.trial.sync(center)
-
-    def move(self, center: Center, old: bytes, nonce: int = 7) -> Outcome:
-        """The same press, however often."""
-        return center.move(old, successor(old), True, nonce, self.now_ms)
-
-    def asks(self, center: Center, one: bytes) -> Outcome:
-        return center.poll(one, make_key(START_MS, 1), self.now_ms)
-
-    def fill(self, center: Center) -> None:
-        """With other visitors, until one has to wait."""
-        one = ticket_id(100 + self.now_ms)
-        while center.poll(one, make_key(self.now_ms, 2), self.now_ms).standing is Standing.ADMITTED:
-            self.sync(1, center)
-            one = ticket_id(100 + self.now_ms)
-
-    def turn_after_a_failure(self, center: Center, one: bytes) -> Outcome:
-        """The visitor enters, the origin fails, and the session is over."""
-        while self.asks(center, one).standing is not Standing.ADMITTED:
-            self.sync(1, self.here, self.there, every_ms=2_000)
-        assert center.fail(one, self.now_ms).standing is Standing.ACTIVE
-        self.sync(8, self.here, self.there, every_ms=9_000)
-        self.fill(center)
-        return center.reenter(one, make_key(START_MS, 1), self.now_ms)
-
-    def relays(self, center: Center, *asks: Ask) -> tuple[tuple[bytes, str, int, int, int], ...]:
-        """To this data center; returns what it says of them."""
-        self.tells(center, places=PlacesDown(asks))
-        return self.said(center)
-
-    def tells(self, center: Center, **what: object) -> None:
-        up = center.report(self.now_ms)
-        down = self.trial.coordinator.sync(up, self.now_ms, 0)
-        moves = structs.replace(down.moves or MovesDown(0, 0), **what)
-        center.apply(structs.replace(down, moves=moves), self.now_ms)
-
-    def said(self, center: Center) -> tuple[tuple[bytes, str, int, int, int], ...]:
-        moves = center.report(self.now_ms).moves
-        return moves.places.said if moves and moves.places else ()
-
-    def pressed_at_one_moment(self) -> list[bool]:
-        """Who is refused."""
-        presses = ((self.here, 8), (self.there, 7))
-        for center, nonce in presses:
-            assert self.move(center, ticket_id(9), nonce).searching
-        self.sync(6, self.here, self.there)
-        return [self.move(center, ticket_id(9), nonce).storage_failed for center, nonce in presses]
-
-    def takes_back_what_has_not_moved(self, cut_s: int) -> Outcome:
-        """While the end of the cancelled move is on its way to a data center."""
-        here, there = self.here, self.there
-        assert self.move(here, self.one).searching
-        self.sync(1, here, there)
-        self.sync(cut_s // 10, there, every_ms=10_000)
-        assert self.move(here, self.one).storage_failed
-        assert there.view(self.one, self.now_ms).moved
-        assert self.move(there, self.new).searching
-        self.sync(6, there, here)
-        return self.move(there, self.new)
-
-
-Open = Callable[[], TwoCenters]
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +113,9 @@ def test_who_was_not_asked_takes_the_old_id_out_of_the_line(world: TwoCenters) -
 
 
 def test_what_is_asked_again_is_answered_again_and_what_is_late_changes_nothing(
-    world: TwoCenters,
+    world_of: World,
 ) -> None:
+    world = world_of(calendar_after_minutes=1)  # tickets, and so bars, last for a day
     one, new, there, source = world.one, world.new, world.there, world.here.name
     assert world.relays(there, (one, new, source, 5, ASK)) == ((one, source, 5, ASK, FREE),)
     for _ in range(4):  # as long as it is relayed
@@ -250,9 +165,8 @@ def test_a_second_press_finds_the_link_used_while_the_first_is_not_known_everywh
     here, there, another = world.here, world.there, 8
     assert world.move(here, world.one).searching
     assert world.move(here, world.one, another).standing is Standing.GONE
-    world.sync(2, there, here)
-    assert world.move(here, world.one).standing is Standing.WAITING
-    assert rows_of(there)["place_asks"] == 0
+    world.sync(1, here, there, there, here)
+    assert world.has_moved(here, world.one)
     assert world.move(here, world.one, another).standing is Standing.GONE
 
 
@@ -262,7 +176,7 @@ def test_a_data_center_that_was_given_up_is_not_waited_for(world: TwoCenters) ->
     assert world.move(world.here, world.one).searching
     world.trial.coordinator.give_up(world.there.name, world.now_ms)
     world.sync(1, world.here)
-    assert world.move(world.here, world.one).standing is Standing.WAITING
+    assert world.has_moved(world.here, world.one)
 
 
 def test_what_a_ledger_asked_before_it_lost_its_state_is_asked_no_more() -> None:
@@ -290,6 +204,90 @@ def test_a_session_is_waited_for_from_the_commit_on(world: TwoCenters) -> None:
     assert world.move(here, one).standing is Standing.GONE
 
 
+@pytest.mark.parametrize(
+    ("source_too", "presses"), [(False, False), (False, True), (True, False), (True, True)]
+)
+def test_a_data_center_that_lost_its_state_learns_what_has_moved_before_it_admits(
+    world: TwoCenters, source_too: bool, presses: bool
+) -> None:
+    """`source_too`: the data center where it was pressed, before the other one knows of the end.
+    `presses`: the link, once more.
+    """
+    here, there = world.here, world.there
+    assert world.move(here, world.one).searching
+    if source_too:
+        world.sync(1, here, there, there, here)
+        assert there.view(world.one, world.now_ms).searching
+    else:
+        world.sync(8, here, there)
+    assert world.has_moved(here, world.one)
+    lost, other = (here, there) if source_too else (there, here)
+    lost.lose(world.now_ms)
+    if presses:
+        world.sync(1, lost)
+        assert world.move(lost, world.one, 9).searching
+    assert not world.admits(lost, world.one, lost, other)
+    assert lost.view(world.one, world.now_ms).moved
+    assert world.admits(lost, ticket_id(2), lost, other)
+
+
+def test_one_that_knows_nothing_of_moves_would_admit_the_old_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(place_relay.PlaceRelay, "has_learned", lambda *_: True)
+    world = TwoCenters([PureCenter(ROOM, name) for name in ("dc0", "dc1")])
+    assert world.move(world.here, world.one).searching
+    world.sync(8, world.here, world.there)
+    world.there.lose(world.now_ms)
+    assert world.admits(world.there, world.one, world.there, world.here)
+
+
+def lossy(seed: int) -> PlaceTrial:
+    """Ledgers lose their state every 25 seconds."""
+    centers = [PureCenter(ROOM, name) for name in ("dc0", "dc1")]
+    found = PlaceTrial(ROOM, list(centers), seed, 10_000, faults=False, losses=0.04)
+    found.run(400)
+    return found
+
+
+@pytest.mark.parametrize("seed", [8, 12])
+def test_ledgers_that_lose_their_state_move_no_place_twice(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = lossy(seed)
+    assert found.found == []
+    assert found.moved > 20
+    assert found.lost > 1
+    monkeypatch.setattr(
+        place_relay.PlaceRelay, "forget", lambda self, name, _: self._heard.pop(name, None)
+    )
+    assert lossy(seed).found, "without what others name"
+
+
+def test_a_data_center_that_was_given_up_learns_what_has_moved_since(world: TwoCenters) -> None:
+    here, there = world.here, world.there
+    world.sync(2, here, every_ms=6_000)
+    world.trial.coordinator.give_up(there.name, world.now_ms)
+    assert world.move(here, world.one).searching
+    world.sync(6, here)
+    assert world.has_moved(here, world.one)
+    world.sync(1, there)
+    assert not world.admits(there, world.one, there, here)
+    assert there.view(world.one, world.now_ms).moved
+
+
+def test_who_does_not_say_what_has_moved_is_waited_for_as_long_as_messages_take(
+    world: TwoCenters,
+) -> None:
+    here, there = world.here, world.there
+    assert world.move(here, world.one).searching
+    world.sync(8, here, there)
+    there.lose(world.now_ms)
+    assert not world.admits(there, ticket_id(2), there)
+    world.sync(1, there, every_ms=place_relay.LEARNS_MS)
+    assert world.admits(there, ticket_id(2), there)
+
+
 def test_a_place_on_its_way_is_not_moved_on(world: TwoCenters) -> None:
     assert world.move(world.here, world.one).searching
     assert world.move(world.here, world.new).storage_failed
@@ -313,7 +311,7 @@ def test_a_place_that_a_kept_turn_gave_gives_no_second_one_by_moving(
     assert world.move(here, one).searching
     if moves:
         world.sync(6, here, world.there)
-        assert world.move(here, one).standing is Standing.WAITING
+        assert world.has_moved(here, one)
         one = world.new
     else:
         world.trial.now_ms += barred_places.PENDING_MS
@@ -353,7 +351,7 @@ def test_open_moves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     pressed = [world.move(world.here, ticket_id(number)) for number in range(1, 6)]
     assert [outcome.storage_failed for outcome in pressed] == [False] * 3 + [True] * 2
     world.sync(6, world.here, world.there)
-    assert world.move(world.here, ticket_id(1)).standing is Standing.WAITING
+    assert world.has_moved(world.here, ticket_id(1))
     world.sync(barred_places.PENDING_MS // 500, world.here, world.there)
     assert world.move(world.here, ticket_id(5)).searching
 
@@ -436,7 +434,7 @@ def refuses_a_fourth(world: TwoCenters) -> None:
     world.sync(6, here, there)
     for center in (here, there):
         assert world.move(center, ticket_id(4)).storage_failed
-    assert world.move(here, ticket_id(3)).standing is Standing.WAITING
+    assert world.has_moved(here, ticket_id(3))
     world.sync(1, here, there, every_ms=ROOM.session_ms + 360_000)
     world.sync(3, here, there)
     assert world.move(here, ticket_id(4)).searching

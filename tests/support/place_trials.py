@@ -10,14 +10,18 @@ from typing import Protocol, Self
 import msgspec
 import redis
 from admission_world import START_MS, ticket_id
+from msgspec import structs
 from redis_twin import Twin
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.coordinator.memory import CenterRow, center_row, recalled, room_row
+from greenroom.admission.coordinator.place_relay import LEARNS_MS
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_places import move_among
 from greenroom.admission.ledger.visiting import visit
+from greenroom.admission.messages.moves import MovesDown
+from greenroom.admission.messages.places import PlacesDown
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.decision.moving_place import MOVES_MAX, successor
 from greenroom.model.room import Room
@@ -31,6 +35,7 @@ class Center(Protocol):
     """A ledger of one data center, in memory or in Redis."""
 
     name: str
+    room: Room
 
     def poll(self, one: bytes, key: int, now_ms: int) -> Outcome: ...
 
@@ -50,11 +55,14 @@ class Center(Protocol):
 
     def inside(self, now_ms: int) -> int: ...
 
+    def lose(self, now_ms: int) -> None:
+        """All of its state."""
+
 
 class PureCenter:
     def __init__(self, room: Room, name: str) -> None:
-        self.name = name
-        self.ledger = Ledger(room, name, START_MS, START_MS)
+        self.name, self.room = name, room
+        self.lose(START_MS)
         self.bits = Random(name).getrandbits
 
     def poll(self, one: bytes, key: int, now_ms: int) -> Outcome:
@@ -90,13 +98,16 @@ class PureCenter:
             for one in ledger.sessions.inside
         )
 
+    def lose(self, now_ms: int) -> None:
+        self.ledger = Ledger(self.room, self.name, now_ms, now_ms)
+
 
 class TwinCenter(Twin):
     """Both ledgers side by side; what they answer differently is in `found`."""
 
-    def __init__(self, server: redis.Redis, room: Room, name: str) -> None:
+    def __init__(self, server: redis.Redis, room: Room, name: str, now_ms: int = START_MS) -> None:
         self.name = name
-        super().__init__(server, room, 1, (name,), here=name)
+        super().__init__(server, room, 1, (name,), here=name, now_ms=now_ms)
 
     def at(self, now_ms: int) -> Self:
         self.now_ms = now_ms
@@ -105,7 +116,7 @@ class TwinCenter(Twin):
 
 class RedisCenter:
     def __init__(self, server: redis.Redis, room: Room, name: str) -> None:
-        self.name, self.server = name, server
+        self.name, self.room, self.server = name, room, server
         self._twin = TwinCenter(server, room, name)
 
     @property
@@ -147,6 +158,11 @@ class RedisCenter:
             now_ms < (ledger.sessions.renewed(one) or 0) + ledger.life_ms
             for one in ledger.sessions.inside
         )
+
+    def lose(self, now_ms: int) -> None:
+        self.server.delete(*self.server.keys(f"{self.place}:*"))
+        found, self._twin = self.found, TwinCenter(self.server, self.room, self.name, now_ms)
+        self.found.extend(found)
 
 
 @dataclass
@@ -191,11 +207,14 @@ class PlaceTrial:
         links: int,
         faults: bool = True,
         arrivals_per_s: float = 2.0,
+        losses: float = 0.0,
     ) -> None:
-        """`links`: how many are made, about."""
+        """`links`: how many are made, about. `losses`: of the state of a ledger, a second,
+        not before what the one before it knew is known again.
+        """
         self.room, self.centers, self.draw = room, centers, Random(seed)
         self.links_left, self.faults, self.per_step = links, faults, arrivals_per_s / 4
-        self.faulty = faults
+        self.faulty, self.losses = faults or losses > 0, losses / 4
         self.now_ms = START_MS
         self.names = tuple(center.name for center in centers)
         self.coordinator = Coordinator(self.names, room, START_MS)
@@ -209,7 +228,7 @@ class PlaceTrial:
         self.owners: dict[bytes, Device] = {}
         self.found: list[str] = []
         self.moved = self.refused = self.used = self.back = self.between = self.kills = 0
-        self.replacing = 0
+        self.replacing = self.lost = self.learned_ms = 0
 
     # -- one step ----------------------------------------------------------------------------------
 
@@ -228,6 +247,11 @@ class PlaceTrial:
                 self.cut_until_ms[name] = self.now_ms + draw.choice(CUTS_MS)
             if draw.random() < 0.003:
                 self.kill_coordinator()
+        if self.losses and draw.random() < self.losses and self.now_ms >= self.learned_ms:
+            draw.choice(self.centers).lose(self.now_ms)
+            self.lost, self.learned_ms = self.lost + 1, self.now_ms + LEARNS_MS
+            for person in self.people:
+                person.admitted = 0  # a session may be lost
         for center in self.centers:
             if self.now_ms >= self.due_ms[center.name]:
                 self.due_ms[center.name] = self.now_ms + draw.choice((250, 750, 1_500))
@@ -320,7 +344,8 @@ class PlaceTrial:
             if person.admitted > 1:
                 self.found.append(f"{person} has entered twice")
         if standing in (Standing.ADMITTED, Standing.ACTIVE):
-            if device is not person.owner and not self.moving(person):
+            trusted = self.losses > 0 and standing is Standing.ACTIVE  # its session is sought
+            if device is not person.owner and not (trusted or self.moving(person)):
                 self.found.append(f"{device} is inside, and {person.owner} has the place")
             if not device.home or (
                 not outcome.refresh_ms and outcome.renewed_ms > device.renewed_ms
@@ -402,3 +427,98 @@ class PlaceTrial:
         inside = sum(center.inside(self.now_ms) for center in self.centers)
         if inside > self.room.total_active_users:
             self.found.append(f"{inside} are inside")
+
+
+Ask = tuple[bytes, bytes, str, int, int]
+
+
+class TwoCenters:
+    """The first one can be cut off. A visitor who has not checked in yet moves."""
+
+    def __init__(self, centers: list[Center]) -> None:
+        self.trial = PlaceTrial(centers[0].room, centers, 1, 0, faults=False)
+        self.here, self.there = centers
+        self.one, self.new = ticket_id(1), successor(ticket_id(1))
+        self.sync(3, *centers)
+
+    @property
+    def now_ms(self) -> int:
+        return self.trial.now_ms
+
+    def sync(self, rounds: int, *centers: Center, every_ms: int = 1_000) -> None:
+        for _ in range(rounds):
+            self.trial.now_ms += every_ms
+            for center in centers:
+                self.trial.sync(center)
+
+    def move(self, center: Center, old: bytes, nonce: int = 7) -> Outcome:
+        """The same press, however often."""
+        return center.move(old, successor(old), True, nonce, self.now_ms)
+
+    def asks(self, center: Center, one: bytes) -> Outcome:
+        return center.poll(one, make_key(START_MS, 1), self.now_ms)
+
+    def admits(self, center: Center, one: bytes, *centers: Center) -> bool:
+        """Within six seconds, in which all of these sync."""
+        for _ in range(6):
+            for each in centers:
+                self.sync(1, each, every_ms=1_000 // len(centers))
+                if self.asks(center, one).standing is Standing.ADMITTED:
+                    return True
+        return False
+
+    def fill(self, center: Center) -> None:
+        """With other visitors, until one has to wait."""
+        one = ticket_id(100 + self.now_ms)
+        while center.poll(one, make_key(self.now_ms, 2), self.now_ms).standing is Standing.ADMITTED:
+            self.sync(1, center)
+            one = ticket_id(100 + self.now_ms)
+
+    def turn_after_a_failure(self, center: Center, one: bytes) -> Outcome:
+        """The visitor enters, the origin fails, and the session is over."""
+        while self.asks(center, one).standing is not Standing.ADMITTED:
+            self.sync(1, self.here, self.there, every_ms=2_000)
+        assert center.fail(one, self.now_ms).standing is Standing.ACTIVE
+        self.sync(8, self.here, self.there, every_ms=9_000)
+        self.fill(center)
+        return center.reenter(one, make_key(START_MS, 1), self.now_ms)
+
+    def relays(self, center: Center, *asks: Ask) -> tuple[tuple[bytes, str, int, int, int], ...]:
+        """To this data center; returns what it says of them."""
+        self.tells(center, places=PlacesDown(asks))
+        return self.said(center)
+
+    def tells(self, center: Center, **what: object) -> None:
+        up = center.report(self.now_ms)
+        down = self.trial.coordinator.sync(up, self.now_ms, 0)
+        moves = structs.replace(down.moves or MovesDown(0, 0), **what)
+        center.apply(structs.replace(down, moves=moves), self.now_ms)
+
+    def said(self, center: Center) -> tuple[tuple[bytes, str, int, int, int], ...]:
+        moves = center.report(self.now_ms).moves
+        return moves.places.said if moves and moves.places else ()
+
+    def has_moved(self, center: Center, old: bytes) -> bool:
+        """A place, by the same press."""
+        found = self.move(center, old)
+        return found.standing is Standing.WAITING and not (found.searching or found.storage_failed)
+
+    def pressed_at_one_moment(self) -> list[bool]:
+        """Who is refused."""
+        presses = ((self.here, 8), (self.there, 7))
+        for center, nonce in presses:
+            assert self.move(center, ticket_id(9), nonce).searching
+        self.sync(6, self.here, self.there)
+        return [self.move(center, ticket_id(9), nonce).storage_failed for center, nonce in presses]
+
+    def takes_back_what_has_not_moved(self, cut_s: int) -> Outcome:
+        """While the end of the cancelled move is on its way to a data center."""
+        here, there = self.here, self.there
+        assert self.move(here, self.one).searching
+        self.sync(1, here, there)
+        self.sync(cut_s // 10, there, every_ms=10_000)
+        assert self.move(here, self.one).storage_failed
+        assert there.view(self.one, self.now_ms).moved
+        assert self.move(there, self.new).searching
+        self.sync(6, there, here)
+        return self.move(there, self.new)

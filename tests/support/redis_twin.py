@@ -66,12 +66,13 @@ class Twin:
         centers: tuple[str, ...] = (HERE,),
         fence_ms: int = 0,
         here: str = HERE,
+        now_ms: int = START_MS,
     ) -> None:
         self.here = here
         # One packet for each step: a client's own call costs more than the function it calls.
         self._wire = server.connection_pool.get_connection()
         weakref.finalize(self, server.connection_pool.release, self._wire)
-        self.now_ms = self._clock_ms = START_MS
+        self.now_ms = self._clock_ms = now_ms
         self.room = room
         self.random_bits = Random(seed)
         self.found: list[str] = []
@@ -79,8 +80,8 @@ class Twin:
         """Looks at which new visitors had to show their ticket, because few did."""
         self.arrived_there = self._reports_there = self._applied_there = 0
         self.fixed = room.disable_session_renewal
-        self.ledgers = Ledger(room, here, START_MS, START_MS)
-        self.coordinators = two_coordinators(centers, room, START_MS)
+        self.ledgers = Ledger(room, here, now_ms, now_ms)
+        self.coordinators = two_coordinators(centers, room, now_ms)
         for coordinator in self.coordinators:
             coordinator.fence_ms = fence_ms
         self.reader = Reader(room)
@@ -89,7 +90,7 @@ class Twin:
         self.settings = settings_of(room)
         self._together(
             *([["FLUSHALL"]] if here == HERE else []),
-            ["SET", f"{self.place}:clock", START_MS],
+            ["SET", f"{self.place}:clock", now_ms],
             self._function("inspect"),
         )
 
@@ -477,7 +478,8 @@ def in_order(up: SyncUp) -> SyncUp:
         )
         if moves.places:
             asks = tuple(sorted(moves.places.asks))
-            places = msgspec.structs.replace(moves.places, asks=asks)
+            moved = tuple(sorted(moves.places.moved))
+            places = msgspec.structs.replace(moves.places, asks=asks, moved=moved)
             moves = msgspec.structs.replace(moves, places=places)
         if moves.turns:
             rows, seeks = tuple(sorted(moves.turns.rows)), tuple(sorted(moves.turns.seeks))

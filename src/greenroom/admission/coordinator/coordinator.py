@@ -160,7 +160,7 @@ class Coordinator(Allotment):
                     self._weigh(center)
                 if up.farewell:
                     self._part(center, up, now_ms)
-                else:
+                elif self.transfers.has_learned(center, up.applied, now_ms):
                     center.recall = self._allot(center, up.want, now_ms, random_bits)
         center.count_answer(up.applied, random_bits)
         disconnected_rate = 0
@@ -222,7 +222,7 @@ class Coordinator(Allotment):
         if center.value > center.minute:
             center.admit(now_ms + WINDOW_MS, center.value - center.minute)
         center.begin_epoch(epoch)
-        self.transfers.begin_epoch(center.name)
+        self.transfers.begin_epoch(center.name, now_ms)
         if center.reachable:
             self._show(center)
         self._weigh(center)

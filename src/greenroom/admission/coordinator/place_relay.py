@@ -1,25 +1,57 @@
 """The coordinator's side of moves to another device (`messages.places`)."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from greenroom.admission.messages.places import FREE, PlacesDown, PlacesUp
 
+LEARNS_MS = 15_000
+"""A data center that does not say what has moved, because it is cut off, is waited for so long."""
+
+
+@dataclass(slots=True)
+class _Learner:
+    since_ms: int
+    number: int = 0
+    """Answers after this one have what all others named."""
+
 
 class PlaceRelay:
-    """Of one room: the newest report of each data center."""
+    """Of one room: the newest report of each data center. Times are the coordinator's."""
 
-    __slots__ = ("_heard",)
+    __slots__ = ("_heard", "_learners")
 
     def __init__(self) -> None:
         self._heard: dict[str, PlacesUp] = {}
+        self._learners: dict[str, _Learner] = {}
 
     def hear(self, name: str, up: PlacesUp | None) -> None:
         if up is not None:
             self._heard[name] = up
 
-    def forget(self, name: str) -> None:
-        """The ledger lost its state."""
+    def forget(self, name: str, now_ms: int) -> None:
+        """The ledger lost its state, is new, or was counted as lost."""
         self._heard.pop(name, None)
+        if self._heard:  # else nothing has moved
+            self._learners[name] = _Learner(now_ms)
+
+    def has_learned(
+        self, name: str, others: Collection[str], answered: int, applied: int, now_ms: int
+    ) -> bool:
+        """Whether the answer after `answered` may have permits: it names all that has moved."""
+        learner = self._learners.get(name)
+        if learner is None:
+            return True
+        if learner.number and applied > learner.number:
+            del self._learners[name]
+        elif not learner.number and (
+            now_ms - learner.since_ms >= LEARNS_MS
+            or all(
+                self._heard[one].told >= learner.since_ms for one in others if one in self._heard
+            )
+        ):
+            learner.number = answered
+        return learner.number > 0
 
     @property
     def heard(self) -> bool:
@@ -31,9 +63,17 @@ class PlaceRelay:
             for other in others
             for old, new, serial, phase in self._of(other).asks
         ]
+        learning = {one: self._learners[one] for one in others if one in self._learners}
+        tell = max([learner.since_ms for learner in learning.values()], default=0)
+        moved = {}
+        if name in self._learners:
+            for other in others:
+                for old, new, source, serial in self._of(other).moved:
+                    moved[old] = old, new, "" if source == name else source or other, serial
+        told = tell, tuple(learning), tuple(moved.values())
         mine = self._of(name).asks
         if not mine:
-            return PlacesDown(tuple(asks))
+            return PlacesDown(tuple(asks), (), *told)
         answers = [
             {
                 (old, serial, phase): answer
@@ -48,7 +88,7 @@ class PlaceRelay:
             given = [answer for answer in found if answer is not None]
             if len(given) == len(found):
                 said.append((old, serial, phase, max(given, default=FREE)))
-        return PlacesDown(tuple(asks), tuple(said))
+        return PlacesDown(tuple(asks), tuple(said), *told)
 
     def _of(self, name: str) -> PlacesUp:
         return self._heard.get(name) or PlacesUp()

@@ -44,10 +44,10 @@ class SessionTransfers:
         first.
         """
 
-    def begin_epoch(self, name: str) -> None:
+    def begin_epoch(self, name: str, now_ms: int) -> None:
         """The ledger lost its state: what was on its way to it is among its orphans."""
         self._turns.forget(name)
-        self._places.forget(name)
+        self._places.forget(name, now_ms)
         pending = self._by_data_center.get(name)
         if pending:
             pending.arrivals.clear()
@@ -133,6 +133,12 @@ class SessionTransfers:
             if home in (center.name, NOWHERE):
                 self._follow(center.name, ticket_id, left, until_ms)
             self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
+
+    def has_learned(self, center: DataCenter, applied: int, now_ms: int) -> bool:
+        """Whether the next answer may have permits (`PlaceRelay`)."""
+        return not self._places.heard or self._places.has_learned(
+            center.name, self._others(center.name), center.answered, applied, now_ms
+        )
 
     def answer(self, center: DataCenter, now_ms: int) -> MovesDown | None:
         """The message to this data center; None while no visitor has ever moved."""

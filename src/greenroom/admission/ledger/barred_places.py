@@ -72,7 +72,7 @@ class Barred:
 class MovingPlaces:
     """Times are the ledger's own."""
 
-    __slots__ = ("asked", "barred", "olds", "said", "seen", "spoken")
+    __slots__ = ("asked", "barred", "learners", "olds", "said", "seen", "spoken", "tell")
 
     def __init__(self) -> None:
         self.asked: dict[bytes, OpenMove] = {}
@@ -83,6 +83,9 @@ class MovingPlaces:
         """(id, source) -> newest (serial, phase), answer, and until when that is remembered."""
         self.said: tuple[tuple[bytes, str, int, int, int], ...] = ()
         self.spoken = False
+        self.tell = 0
+        self.learners: tuple[str, ...] = ()
+        """Of the newest answer."""
 
     def arrives(self, ticket_id: bytes) -> bool:
         """Whether a move to this id is open: a data center that has not heard of its end may take

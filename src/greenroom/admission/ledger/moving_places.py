@@ -85,11 +85,19 @@ def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
         for old, asked in places.asked.items()
         if not asked.done
     ]
-    return PlacesUp(tuple(asks), places.said)
+    return PlacesUp(tuple(asks), places.said, places.tell, _moved(ledger) if places.tell else ())
 
 
 def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
     places = ledger.moving_places
+    places.tell, places.learners = down.tell, down.learners
+    for old, new, source, serial in down.moved:
+        known, own = places.barred.get(old), places.asked.get(old)
+        if (known is None or not known.moved) and (own is None or own.serial != serial):
+            places.spoken = True
+            if own is not None and own.phase == ASK:
+                _cancel(ledger, old, own, FAILED, now_ms)
+            _commit(ledger, old, new, source or ledger.data_center, serial, now_ms)
     said = []
     for old, new, source, serial, phase in down.asks:
         places.spoken = True
@@ -124,6 +132,17 @@ def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
 
 
 # -- inside ----------------------------------------------------------------------------------------
+
+
+def _moved(ledger: LedgerState) -> tuple[tuple[bytes, bytes, str, int], ...]:
+    """The newest."""
+    places, here = ledger.moving_places, ledger.data_center
+    found = [
+        (-bar.until_ms, old, bar.new, "" if bar.source == here else bar.source, bar.serial)
+        for old, bar in places.barred.items()
+        if bar.moved or bar.source in places.learners
+    ]
+    return tuple([row[1:] for row in sorted(found)[:ASKED_MAX]])
 
 
 def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None:

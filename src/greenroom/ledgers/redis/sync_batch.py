@@ -92,17 +92,27 @@ def _places_for_lua(places: PlacesDown) -> dict[str, Any]:
     return {
         "asks": [(old.hex(), new.hex(), *rest) for old, new, *rest in places.asks],
         "said": [(old.hex(), *rest) for old, *rest in places.said],
+        "tell": places.tell,
+        "learners": places.learners,
+        "moved": [(old.hex(), new.hex(), *rest) for old, new, *rest in places.moved],
     }
 
 
 def _places_of(reply: list[Any]) -> PlacesUp:
-    asks, said = reply
+    asks, said, told, moved = reply
     return PlacesUp(
         tuple([tuple(asks[at : at + 4]) for at in range(0, len(asks), 4)]),
         tuple(
             [
                 (said[at], said[at + 1].decode(), *said[at + 2 : at + 5])
                 for at in range(0, len(said), 5)
+            ]
+        ),
+        told,
+        tuple(
+            [
+                (moved[at], moved[at + 1], moved[at + 2].decode(), moved[at + 3])
+                for at in range(0, len(moved), 4)
             ]
         ),
     )

@@ -52,7 +52,7 @@ local KEYS_OF = {
   'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
   'extended', 'left', 'turns', 'absent', 'failures',
   'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left',
-  'barred', 'barred_until', 'place_asks', 'place_olds', 'place_seen', 'place_seen_until', 'place_said'}
+  'barred', 'barred_until', 'place_asks', 'place_olds', 'place_seen', 'place_seen_until', 'place_said', 'place_tell'}
 
 local call, floor, ceil, min, max -- taken when the first call comes: while a library is loaded there is nothing of the kind yet
 

@@ -204,11 +204,38 @@ function places.report()
       for _, part in ipairs({old, ask.new, ask.serial, ask.phase}) do asks[#asks + 1] = part end
     end
   end
-  local raw = call('GET', k.place_said)
-  return {asks, raw and cmsgpack.unpack(raw) or {}}
+  local raw, tell = call('GET', k.place_said), call('GET', k.place_tell)
+  tell = tell and cmsgpack.unpack(tell)
+  return {asks, raw and cmsgpack.unpack(raw) or {}, tell and tell[1] or 0, tell and places.moved(tell[2]) or {}}
+end
+
+-- The newest, flat.
+function places.moved(learners)
+  local named, found, count = {}, {}, 0
+  for _, name in ipairs(learners) do named[name] = true end
+  for _, old in ipairs(call('ZREVRANGE', k.barred_until, 0, -1)) do
+    local bar = places.bar_of(old)
+    if bar and (bar[6] or named[bar[1]]) and count < MOVE_ASKED_MAX then
+      count = count + 1
+      for _, part in ipairs({old, bar[3], bar[1], bar[2]}) do found[#found + 1] = part end
+    end
+  end
+  return found
 end
 
 function places.hear(down)
+  if down.tell > 0 then call('SET', k.place_tell, cmsgpack.pack({down.tell, down.learners})) else call('UNLINK', k.place_tell) end
+  for _, row in ipairs(down.moved) do
+    local old, new, source, serial = id_of(row[1]), id_of(row[2]), unpack(row, 3)
+    local bar, own = places.bar_of(old), places.ask_of(old)
+    if not (bar and bar[6]) and not (own and own.serial == serial) then
+      if own and own.phase == MOVE_ASK then
+        places.cancel(old, own, 'failed')
+        places.save_ask(old, own)
+      end
+      places.commit(old, new, source, serial)
+    end
+  end
   local said = {}
   for _, row in ipairs(down.asks) do
     local old, new, source, serial, phase = id_of(row[1]), id_of(row[2]), unpack(row, 3)

@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from visitors import NAVIGATES, Browser
 
-from greenroom.calls.rules import LOOK_MAX_MS
+from greenroom.calls.rules import LOOK_MAX_MS, CallStep, step
 from greenroom.calls.sender import CallSender
 from greenroom.model.answer import Answer
+from greenroom.model.call import VisitorCall
 from greenroom.model.visit import Outcome, Standing
 
 STEPS = st.lists(
@@ -116,6 +117,34 @@ def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
         site.site.clock.ms += LOOK_MAX_MS
         await site.sender.look()
         assert await site.store.ids() == after
+
+    asyncio.run(story())
+
+
+def test_after_a_start_the_first_estimate_counts_all_who_are_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[int, int] = {}
+
+    def noted(call: VisitorCall, *more: Any) -> CallStep:
+        told[call.key] = more[3]
+        return step(call, *more)
+
+    async def story() -> None:
+        opened = sites_in(tmp_path)(
+            host="shop.example", total_active_users=100, call_after_minutes=1
+        )
+        site = CallSite(tmp_path, opened, 1, CallTable())
+        for _ in range(9):
+            site.others.append(site.joins())
+        for number, browser in reversed(list(enumerate(site.others))):
+            await site.asks_if_in_line(browser, f"v{number}@mail.example")
+        site.site.advance(60_000)  # all close the page
+        monkeypatch.setattr("greenroom.calls.sender.step", noted)
+        await sender_like(site).look()
+        asked = await site.rows()
+        assert asked > 5
+        assert [told[key] for key in sorted(told)] == list(range(asked))
 
     asyncio.run(story())
 

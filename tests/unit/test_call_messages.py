@@ -2,8 +2,13 @@
 
 from aiosmtplib.email import flatten_message
 
-from greenroom.calls.messages import LINK_MAX, CallMessage, mail_of
+from greenroom.calls.messages import LINK_MAX, CallMessage, mail_of, message
+from greenroom.model.call import EMAIL, SOON, VisitorCall
+from greenroom.model.room import LANGUAGES
+from greenroom.model.visit import Estimate
 from greenroom.outbound.mail import MailServer
+from greenroom.pages.brand import NO_BRAND
+from greenroom.pages.language import language
 
 SERVER = MailServer("127.0.0.1", sender="line@shop.example")
 
@@ -21,3 +26,16 @@ def test_a_mail_program_reads_the_link_that_refuses() -> None:
     longest = "https://shop.example/" + "x" * (LINK_MAX - 21)
     assert max(map(len, headers(longest))) <= 998
     assert not any(b"List-Unsubscribe" in line for line in headers(longest + "x"))
+
+
+def test_before_a_draw_every_language_says_when_it_starts_and_that_one_has_to_be_there() -> None:
+    for tag in LANGUAGES:
+        words, left = language(tag), Estimate(599.0, 599.0, 599.0)
+        call = VisitorCall(EMAIL, "ann@mail.example", 7, 1, tag, "https://shop.example/", 600_000)
+        made = message(SOON, call, NO_BRAND, "shop.example", "u", "s", left, 10, (), True)
+        assert made.title == f"shop.example: {words.views['shuffle']['heading']}"
+        assert words.time(10) in made.body
+        assert made.body.endswith(words.views["shuffle"]["lead"])
+        assert "{" not in made.body
+        later = message(SOON, call, NO_BRAND, "shop.example", "u", "s", left, 10, (), False)
+        assert later.title == f"shop.example: {words.call['soon']}"

@@ -14,6 +14,9 @@ from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.admission.schedule import Phase
 from greenroom.cli import verify_draw
+from greenroom.decision.moving_place import CODE_MS, LONGEST_CODE_MS, successor
+from greenroom.decision.moving_place import code_of as sealed_code
+from greenroom.decision.tickets import marked
 from greenroom.decision.verdict import Forward
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
@@ -374,6 +377,68 @@ def test_a_drawn_place_moves_to_another_device_and_before_the_draw_the_new_one_t
     for browser in crowd:
         browser.visit("/")
     assert set(order) >= {key for _, key in line.in_order()}
+
+
+def test_a_copy_of_somebody_who_was_admitted_before_the_draw_has_no_place_after_it(
+    tmp_path: Path,
+) -> None:
+    times = {
+        "prequeue_start_ms": START_MS + 50 * MINUTE,
+        "event_start_ms": START_MS + 60 * MINUTE,
+        "event_end_ms": START_MS + 90 * MINUTE,
+    }
+    site = shop(
+        tmp_path,
+        sale(shuffle_at_event_start=True, **times),
+        calendar_after_minutes=1,
+        total_active_users=1,
+        new_users_per_minute=1,
+        session_duration=1,
+    )
+    Browser(site).visit("/")
+    (early,) = line_up(site, 1)
+    sealer, clock = site.decisions.calling._sealer, site.clock
+    ((name, value),) = early.jar.items()
+    ticket = sealer.open(value, b"r", clock.ms)
+    assert ticket is not None
+    copy = sealer.seal(marked(ticket), b"r")
+    link = f"greenroom=move.{sealed_code(sealer, b'r', marked(ticket), clock.ms, 40_000_000)}"
+    assert keep_coming(site, [early], START_MS + 5 * MINUTE) == [early]
+    site.advance(START_MS + 55 * MINUTE - clock.ms)
+    # one who is seen in the pre-queue, and misses the draw, keeps a place
+    (late, *crowd) = line_up(site, 4)
+    ((_, value),) = late.jar.items()
+    seen = sealer.open(value, b"r", clock.ms)
+    assert seen is not None
+    late.jar[name] = sealer.seal(marked(seen), b"r")
+    keep_coming(site, crowd, START_MS + 66 * MINUTE)
+    ledger = site.ledgers["r"].ledger
+    line = ledger.line
+    for jar, query in (({}, link), ({name: copy}, ""), ({name: copy}, link)):
+        browser = Browser(site)
+        browser.jar |= jar
+        browser.visit("/", "POST" if query else "GET", query, NAVIGATES)
+        browser.visit("/")
+        known = {*line.slots, *ledger.sessions.inside}
+        assert not {ticket.id, successor(ticket.id)} & known
+    late.visit("/")
+    assert seen.id in {*line.slots, *ledger.sessions.inside}
+
+
+def test_a_link_may_be_good_for_a_day(tmp_path: Path) -> None:
+    site = shop(tmp_path, total_active_users=1, calendar_after_minutes=1)
+    Browser(site).visit("/")
+    (browser,) = line_up(site, 1)
+    (value,) = browser.jar.values()
+    sealer = site.decisions.calling._sealer
+    ticket = sealer.open(value, b"r", site.clock.ms)
+    assert ticket is not None
+    lasts_ms = LONGEST_CODE_MS + CODE_MS
+    link = f"greenroom=move.{sealed_code(sealer, b'r', marked(ticket), site.clock.ms, lasts_ms)}"
+    site.advance(LONGEST_CODE_MS - MINUTE)
+    assert b"Continue here" in body(Browser(site).visit("/", "GET", link))
+    site.clock.ms += CODE_MS + MINUTE + 1
+    assert b"no longer works" in body(Browser(site).visit("/", "GET", link))
 
 
 def code_of(browser: Browser) -> str:

@@ -138,7 +138,8 @@ class Calling(OwnPage):
     def place_link(
         self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int, lasts_ms: int
     ) -> str:
-        away = Ticket(ticket_id, call.key, 0, call.asked_ms, 0, AWAY)
+        """Of a place that can be taken now, as the ledger has just said."""
+        away = Ticket(ticket_id, call.key, 0, now_ms, 0, AWAY)
         lasts_ms = min(lasts_ms, LONGEST_CODE_MS + CODE_MS)
         return f"{call.url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, away, now_ms, lasts_ms)}"
 

@@ -55,7 +55,7 @@ LONGEST_CODE_MS = 86_400_000
 """By how much longer the code of a calendar entry may be good."""
 
 _WAITS = 1
-"""In the place of the refresh: the code was made of a waiting ticket. Above this bit: for how many
+"""In the place of the refresh: the code was made of a waiting ticket. But for this bit: for how many
 milliseconds longer than CODE_MS the code is good.
 """
 
@@ -70,7 +70,7 @@ def successor(ticket_id: bytes) -> bytes:
 
 def code_of(sealer: Sealer, room_id: bytes, ticket: Ticket, now_ms: int, lasts_ms: int) -> str:
     """`lasts_ms`: CODE_MS to LONGEST_CODE_MS longer."""
-    flags = (lasts_ms - CODE_MS) * 2 + (0 if ticket.accepted_ms else _WAITS)
+    flags = (lasts_ms - CODE_MS) & ~_WAITS | (0 if ticket.accepted_ms else _WAITS)
     home = ticket.home if ticket.home >= AWAY and not ticket.accepted_ms else NO_HOME
     named = Ticket(ticket.id, ticket.key, now_ms, ticket.checked_ms, flags, home)
     return sealer.seal(named, _ASSOCIATED + room_id).decode()
@@ -138,7 +138,7 @@ class MovingPlace(OwnPage):
     def _by_code(self, asked: Inquiry, value: bytes, pressed: bool) -> Verdict | None:
         room, now_ms = asked.room, asked.now_ms
         code = self._sealer.open(value, _ASSOCIATED + room.id, now_ms)
-        if code is None or now_ms - code.accepted_ms > CODE_MS + code.refresh_ms // 2:
+        if code is None or now_ms - code.accepted_ms > CODE_MS + (code.refresh_ms & ~_WAITS):
             return self._page(asked, notice_page)
         others = [
             ticket
@@ -148,7 +148,9 @@ class MovingPlace(OwnPage):
         if not pressed:
             return self._confirm(asked, others)
         waits, unseen_ms = bool(code.refresh_ms & _WAITS), now_ms - code.checked_ms
-        key = room.draw.key(code.id, code.key) if waits and room.draw is not None else code.key
+        place = replace(code, accepted_ms=0) if waits else code
+        if room.draw is not None:
+            place = room.draw.standing(place)
 
         def moved(outcome: Outcome) -> Verdict | None:
             if outcome.storage_failed:
@@ -158,7 +160,7 @@ class MovingPlace(OwnPage):
             self._report(asked, code.id, successor(code.id))
             for ticket in others:
                 self._give_up(asked, ticket)
-            return self._arrived(asked, outcome, successor(code.id), key, code.home)
+            return self._arrived(asked, outcome, successor(code.id), place.key, place.home)
 
         def move(absent: bool) -> None:
             room.ledger.move(code.id, successor(code.id), absent, self._later(asked, moved))
@@ -166,12 +168,12 @@ class MovingPlace(OwnPage):
         if (
             unseen_ms <= PLACE_KEPT_MS
             or not waits
-            or not is_away(code, now_ms, room.room.claim_ms > 0)
+            or not is_away(place, now_ms, room.room.claim_ms > 0)
         ):
             move(waits and unseen_ms <= PLACE_KEPT_MS)
         else:
             room.ledger.reclaim(
-                code.id, key, lambda outcome: move(outcome.standing is not Standing.GONE)
+                code.id, place.key, lambda outcome: move(outcome.standing is not Standing.GONE)
             )
         return None
 

@@ -24,6 +24,10 @@ CLOSING_MS = 20_000
 """Before the start no move begins: it could take until after it."""
 
 
+CLOCKS_MS = 5_000
+"""By which those of two machines may differ."""
+
+
 class DrawStanding(msgspec.Struct, frozen=True):
     """`place` and `size` are 0 before the draw, and without participation."""
 
@@ -117,6 +121,14 @@ class PrequeueDraw:
         """By which a place of this key counts."""
         return key if self._settled is None else self._settled.key(ticket_id, key)
 
+    def _is_drawn(self, key: int) -> bool:
+        return key < make_key(self.scheduled.event_start_ms, 0)
+
+    @property
+    def _opens_ms(self) -> int:
+        """By the clocks of all machines."""
+        return self.scheduled.prequeue_start_ms + CLOCKS_MS
+
     def is_closing(self, now_ms: int) -> bool:
         return self.drawn is None and now_ms >= self.scheduled.event_start_ms - CLOSING_MS
 
@@ -129,7 +141,10 @@ class PrequeueDraw:
         key = ticket.key if ticket.accepted_ms else self.key(ticket.id, ticket.key)
         if key == ticket.key:
             return ticket
-        home = AWAY if ticket.home >= AWAY else NO_HOME
+        # A place behind all drawn is kept of somebody away only if the visitor was seen in the
+        # pre-queue, in which nobody is admitted: the key no longer says whose turn was before.
+        away = self._is_drawn(key) or ticket.checked_ms >= self._opens_ms
+        home = AWAY if ticket.home >= AWAY and away else NO_HOME
         return Ticket(ticket.id, key, 0, ticket.checked_ms, ticket.refresh_ms, home)
 
     def counting(self, found: Found) -> Found:

@@ -27,11 +27,13 @@ from small_worlds import (
 
 from greenroom.admission.coordinator.data_center import DataCenter
 from greenroom.admission.ledger import visiting
+from greenroom.model.visit import Outcome, Standing
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.checks import fairness, verdict
 from greenroom.simulator.report import report
-from greenroom.simulator.scenario import FAULTS, Behaviour, Fault, NetworkProfile
+from greenroom.simulator.scenario import FAULTS, START_MS, Behaviour, Fault, NetworkProfile
 from greenroom.simulator.traces import TRACES, room
+from greenroom.simulator.visitor import SimulatedVisitor
 from greenroom.simulator.world import ALGORITHMS, FAULT_HANDLERS, World
 
 SEEDS = range(100, 108)
@@ -76,6 +78,15 @@ def test_permits_that_reach_only_ghosts_do_not_hold_up_the_line() -> None:
 
 def test_sessions_of_passthrough_that_moved_are_counted_when_their_ledger_is_lost() -> None:
     assert campaign(range(526, 527)) == []
+
+
+def test_who_was_held_while_inside_is_not_counted_as_admitted_again() -> None:
+    world = World(little(), streams_of(1))
+    visitor, now_ms = SimulatedVisitor(1, 0, START_MS), START_MS
+    for standing in (Standing.ADMITTED, Standing.WAITING, Standing.ACTIVE):
+        world.crowd._answered(visitor, Outcome(standing, now_ms + 60_000, now_ms, now_ms, 2_000))
+    truth = world.ground_truth
+    assert (truth.entered, len(truth.minute), truth.active, truth.waiting) == (1, 1, 1, 0)
 
 
 OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY = 5053, 5070, 7008

@@ -305,7 +305,11 @@ class Crowd:
         visitor.done_ms = now_ms + int(1000 * lasting(self._draw, habits.visit_s))
         if not self._renews:
             visitor.done_ms = min(visitor.done_ms, promised_ms - 1)
-        self._ground_truth.entering(visitor, promised_ms, now_ms)
+        if outcome.standing is Standing.ACTIVE and visitor.active:  # was held, and inside all along
+            self._ground_truth.gone(visitor)
+            self._ground_truth.page(visitor, promised_ms, now_ms)
+        else:
+            self._ground_truth.entering(visitor, promised_ms, now_ms)
         if habits.parts:
             self._agenda.after(
                 between(self._draw, PARTS_LEAST_MS, PARTS_MOST_MS), self._loads_parts, visitor

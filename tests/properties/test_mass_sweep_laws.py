@@ -129,7 +129,7 @@ MOVES = st.lists(
 def test_many_small_sweeps_end_where_one_sweep_does(
     moves: list[tuple[int, int, str]], limit: int, later_ms: int
 ) -> None:
-    small, whole = (Ledger(small_room(), 1, START_MS, START_MS) for _ in range(2))
+    small, whole = (Ledger(small_room(), "1", START_MS, START_MS) for _ in range(2))
     now_ms = START_MS
     for pause_ms, number, move in moves:
         now_ms += pause_ms

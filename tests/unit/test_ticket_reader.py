@@ -2,11 +2,14 @@
 good.
 """
 
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
 
 import pytest
+from decision_sites import sites_in
 
+from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.ticket_reader import (
     HEADER_REMEMBERED_MAX,
     HEADERS_REMEMBERED,
@@ -16,26 +19,27 @@ from greenroom.decision.ticket_reader import (
 )
 from greenroom.decision.tickets import FUTURE_MAX_MS, Sealer
 from greenroom.keys.ticket_keys import ACTIVATION_DELAY_MS, KEY_OVERLAP_MS, KeyRing
+from greenroom.model.record import replace
 from greenroom.model.visit import Arrival, Ticket, make_key
 
 NOW = 1_700_000_000_000
 NAME, ROOM = b"__cfwaitingroom", b"room-1"
 
 
-class Reading(NamedTuple):
-    """A room, as far as its tickets are read."""
-
-    id: bytes = ROOM
-    cookie_name: bytes = NAME
+@cache
+def stage() -> CompiledRoom:
+    with TemporaryDirectory() as folder:
+        return sites_in(Path(folder))().stage
 
 
 def found(
     reader: TicketReader,
     visit: Arrival,
     now_ms: int = NOW,
-    room: Reading = Reading(),  # noqa: B008
+    room_id: bytes = ROOM,
+    cookie_name: bytes = NAME,
 ) -> FoundTickets:
-    return reader.find(room, visit, now_ms)
+    return reader.find(replace(stage(), id=room_id, cookie_name=cookie_name), visit, now_ms)
 
 
 @pytest.fixture
@@ -80,8 +84,8 @@ def test_tickets_come_with_their_spelling_in_the_order_sent_from_one_header_or_s
         for _ in range(2):
             assert found(brought, visit) == expected
     assert found(brought, arrival((b"accept", b"*/*"))) == ()
-    assert found(brought, arrival(cookie(one)), room=Reading(b"room-2", NAME)) == ()
-    assert found(brought, arrival(cookie(one)), room=Reading(ROOM, NAME + b"_other")) == ()
+    assert found(brought, arrival(cookie(one)), room_id=b"room-2") == ()
+    assert found(brought, arrival(cookie(one)), cookie_name=NAME + b"_other") == ()
 
 
 def test_a_ticket_from_the_future_is_refused_until_its_time_has_come(ring: KeyRing) -> None:

@@ -77,7 +77,7 @@ MAKERS: dict[str, Callable[[Streams], Scenario]] = {
 
 
 @cache
-def run(name: str, seed: int = 7) -> SimulationReport:
+def run(name: str, seed: int) -> SimulationReport:
     streams = streams_of(seed)
     world = World(MAKERS[name](streams), streams)
     world.run()
@@ -150,6 +150,6 @@ def test_between_the_quartiles_is_where_half_of_the_waits_end_or_more(
 def test_little_is_unknown_and_in_a_flash_sale_only_until_the_first_sessions_have_ended(
     name: str, most: float
 ) -> None:
-    unknown = run(name).unknown
+    unknown = run(name, 7).unknown
     assert unknown is not None
     assert unknown <= most

@@ -105,11 +105,26 @@ One after the other they would leave the processors idle first, and fight for th
 files are short, and fill the end.
 """
 
+LONG = {
+    "test_admission_trials",
+    "test_admission_trials_of_state",
+    "test_api_document_is_true",
+    "test_dashboard_accessibility",
+    "test_forecast_accuracy",
+    "test_proxy_examples",
+    "test_rare_pollers",
+    "test_simulated_worlds",
+    "test_simulator_finds_broken_builds",
+}
+"""Files of half a minute of processor time or more: the first of their folders, so that no worker
+has one left at the end.
+"""
+
 
 def woven(items: list[pytest.Item]) -> list[pytest.Item]:
     """The same tests, those of a file together and in their order."""
     files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
+    for item in sorted(items, key=lambda item: item.path.stem not in LONG):
         files.setdefault(item.path, []).append(item)
     group = {folder: row for row, folders in enumerate(WOVEN) for folder in folders}
     rows: dict[int, list[Path]] = {}

@@ -90,10 +90,7 @@ def step(
     if outcome.standing is Standing.ACTIVE:
         return CallStep(NOW, ends=True)
     if draws_at_ms:
-        left_ms = draws_at_ms - now_ms - call.travel_ms
-        if left_ms <= 0 and call.sent != SOON:
-            return CallStep(SOON)
-        return CallStep(again_ms=min(max(left_ms, LOOK_MS), LOOK_MAX_MS))
+        return _soon(call, draws_at_ms - now_ms - call.travel_ms, 1)
     if not opened:
         return CallStep()
     estimate = outcome.estimate
@@ -103,7 +100,12 @@ def step(
     if estimate is None:
         return CallStep()
     left_ms = _lower_ms(outcome, estimate, absent_ahead) - call.travel_ms
+    return _soon(call, left_ms, 4, int(estimate.p25_s * 1000))
+
+
+def _soon(call: VisitorCall, left_ms: int, looks: int, sent_ms: int = 0) -> CallStep:
+    """`looks`: how often until then; `sent_ms`: what is left after *soon* was sent."""
     if left_ms <= 0 and call.sent != SOON:
         return CallStep(SOON)
-    wait_ms = left_ms if left_ms > 0 else int(estimate.p25_s * 1000)
-    return CallStep(again_ms=min(max(wait_ms // 4, LOOK_MS), LOOK_MAX_MS))
+    wait_ms = left_ms if left_ms > 0 else sent_ms
+    return CallStep(again_ms=min(max(wait_ms // looks, LOOK_MS), LOOK_MAX_MS))

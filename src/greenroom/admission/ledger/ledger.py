@@ -134,12 +134,7 @@ class Ledger(HeldVisitors):
         if slot < 0:
             if self._rejecting:
                 return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
-            slot = line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
-            self.census.place_taken(key, now_ms)
-            sessions.spent.pop(ticket_id, None)
-            self.reporting.newcomers += 1
-            if ticket_id in self.absent.rows:
-                self.absent.rows[ticket_id] = 0
+            slot = self._join(ticket_id, key, now_ms)
         rank = line.rank(key)
         lease = self.lease
         if self._open and not self.halted:
@@ -165,6 +160,15 @@ class Ledger(HeldVisitors):
         if before is None:
             self.log.append(pack(PLACE, ticket_id, key))
         return self._hold(slot, rank, now_ms, random_bits, before is None)
+
+    def _join(self, ticket_id: bytes, key: int, now_ms: int) -> int:
+        slot = self.line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
+        self.census.place_taken(key, now_ms)
+        self.sessions.spent.pop(ticket_id, None)
+        self.reporting.newcomers += 1
+        if ticket_id in self.absent.rows:
+            self.absent.rows[ticket_id] = 0
+        return slot
 
     def peek(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
         sessions, line = self.sessions, self.line

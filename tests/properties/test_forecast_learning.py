@@ -2,9 +2,11 @@
 how many are still to come.
 """
 
+from collections import Counter
 from itertools import pairwise
 from math import exp, log
 from random import Random
+from statistics import fmean
 
 import pytest
 from admission_world import START_MS, small_room
@@ -272,21 +274,29 @@ def test_a_line_that_stops_widens_its_intervals_before_anyone_got_in() -> None:
 
 
 @settings(max_examples=examples(30), deadline=None)
-@given(st.integers(0, 400), st.floats(5, 100), st.floats(0.1, 2.5), st.integers(0, 2**32))
+@given(
+    st.integers(0, 400),
+    st.floats(5, 100),
+    st.floats(0.1, 2.5),
+    st.integers(0, 1_500),
+    st.integers(0, 2**32),
+)
 def test_permits_that_are_out_say_how_long_units_lie_idle(
-    seed: int, per_s: float, used_after_s: float, first: int
+    seed: int, per_s: float, used_after_s: float, report_age_ms: int, first: int
 ) -> None:
-    """Each permit is used after a time of its own; what is learnt is their mean."""
+    """Each permit is used after a time of its own, and reported later; what is learnt is the mean
+    of the first.
+    """
     draw, reuse = Random(seed), Reuse()
     admitted, granted_ms, out = first, 0.0, list[float]()
     for passed_ms in range(0, 240_000, 2_000):
         while granted_ms <= passed_ms:
             out.append(granted_ms + 2_000 * used_after_s * draw.random())
             granted_ms += draw.expovariate(per_s / 1_000)
-        left = [used_ms for used_ms in out if used_ms > passed_ms]
+        left = [used_ms for used_ms in out if used_ms + report_age_ms > passed_ms]
         admitted += len(out) - len(left)
         out = left
-        reuse.see(len(out), admitted, START_MS + passed_ms, 10_000)
+        reuse.see(len(out), admitted, START_MS + passed_ms, 10_000, report_age_ms)
     seen = 45 / log(2) * per_s  # so many admissions count
     mean_s = (used_after_s * seen + PERMIT_S * WEIGHT) / (seen + WEIGHT)
     assert reuse.idle_s - GRANTED_S == pytest.approx(mean_s, rel=0.25, abs=0.1)
@@ -295,11 +305,11 @@ def test_permits_that_are_out_say_how_long_units_lie_idle(
 def test_a_silence_says_nothing_of_idle_units_and_permits_that_no_one_uses_little() -> None:
     reuse = Reuse()
     before = reuse.idle_s
-    reuse.see(500, 1_000, START_MS, 10_000)
-    reuse.see(500, 1_000, START_MS + 60_000, 10_000)
+    reuse.see(500, 1_000, START_MS, 10_000, 0)
+    reuse.see(500, 1_000, START_MS + 60_000, 10_000, 0)
     assert reuse.idle_s == before
     for second in range(62, 600, 2):
-        reuse.see(500, 1_000, START_MS + second * 1_000, 10_000)
+        reuse.see(500, 1_000, START_MS + second * 1_000, 10_000, 0)
     assert reuse.idle_s == GRANTED_S + LONGEST_S
 
 
@@ -441,7 +451,7 @@ def rates_in_a_crowd(mean_s: float) -> list[float]:
         patience.pass_time(second * 1000)
         patience.count(6_000 if second == 4 else 0, lost + strays, strays)
         waiting = 6_000 - sum(at_s < second for at_s in (*lost_s, *strays_s))
-        patience.judge([(0, waiting, 20.0)], second * 1000)
+        patience.judge([(0, waiting, 20.0)], 0, second * 1000)
         if second >= 30:
             found.append(patience.giving_up_per_s)
     return found
@@ -452,6 +462,46 @@ def test_a_crowd_that_came_at_once_is_not_taken_to_wait_for_ever() -> None:
     assert min(rates) > 1 / 2_500, "nobody can be lost before the third try"
     assert max(rates) < 1 / 900
     assert max(rates_in_a_crowd(36_000)) < 1 / 9_000, "strays say that hardly anybody goes"
+
+
+def rate_in_a_line(mean_s: float, wait_s: int, credited: bool) -> float:
+    """Of giving up, the mean of ten minutes, as learnt from a line of so long a wait."""
+    draw, patience = Random(2), Patience(0)
+    ends: dict[int, list[tuple[int, str]]] = {}
+    line: dict[int, int] = {}
+    rates = []
+    for second in range(900):
+        for _ in range(20):
+            due_s, leaves_s, tries = 2.0, draw.expovariate(1 / mean_s), 0
+            while due_s < min(leaves_s, wait_s):
+                due_s += draw.uniform(0.9, 1.1) * min(20.0, max(2.0, (wait_s - due_s) / 3))
+                tries += 1
+            end = "entered" if leaves_s >= wait_s else "lost" if tries > 1 else "stray"
+            at_s = wait_s if end == "entered" else due_s + 4
+            ends.setdefault(second + int(at_s), []).append((second, end))
+        line[second] = 20
+        seen = Counter[str]()
+        for came_s, end in ends.pop(second, []):
+            line[came_s] -= 1
+            seen[end] += 1
+        patience.pass_time(second * 1000)
+        patience.count(20, seen["lost"] + seen["stray"], seen["stray"])
+        rows = [
+            (came_s, count, min(20.0, max(2.0, (wait_s - second + came_s) / 3)))
+            for came_s, count in line.items()
+            if count
+        ]
+        patience.judge(rows, seen["entered"] if credited else 0, second * 1000)
+        if second >= 300:
+            rates.append(patience.giving_up_per_s)
+    return fmean(rates)
+
+
+@pytest.mark.parametrize("wait_s", [40, 90])
+def test_all_waiting_of_those_who_enter_counts(wait_s: int) -> None:
+    """Without their last seconds people who enter after 90 were taken to give up a fifth sooner."""
+    assert rate_in_a_line(600, wait_s, credited=True) == pytest.approx(1 / 600, rel=0.08)
+    assert rate_in_a_line(600, wait_s, credited=False) > 1.1 / 600
 
 
 def test_waiting_that_is_counted_before_its_losses_can_be_seen_is_found_out(

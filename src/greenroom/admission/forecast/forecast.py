@@ -101,7 +101,7 @@ class Forecaster:
         self._heard: dict[str, SyncUp] = {}
         self._ended: dict[str, dict[int, int]] = {}
         self._recent: dict[int, int] = {}  # admissions of the last minute by second
-        self._admitted = 0
+        self._admitted = self._judged_admitted = 0
         self._random = False
         self._newest: dict[
             int, int
@@ -179,7 +179,9 @@ class Forecaster:
         self._endings.step(now_ms // AGE_CELL_MS)
         self._endings.reconcile(facts.sessions)
         self._patience.pass_time(now_ms)
-        self._patience.judge(self._tries(facts.seconds), now_ms)
+        ahead = 0 if self._random else self._admitted - self._judged_admitted
+        self._patience.judge(self._tries(facts.seconds), ahead, now_ms)
+        self._judged_admitted = self._admitted
         blind, self._thought_ms = now_ms - self._thought_ms > BLIND_MS, now_ms
         if not facts.waiting or blind:
             self._forget()
@@ -188,7 +190,7 @@ class Forecaster:
         self._compare(facts, now_ms)
         learnt = self._endings.seen >= BELIEVED_ENDS
         if learnt:
-            self._reuse.see(facts.permits, self._admitted, now_ms, BLIND_MS)
+            self._reuse.see(facts.permits, self._admitted, now_ms, BLIND_MS, facts.report_age_ms)
         entered = self._play(facts, learnt, now_ms)
         probing = now_ms >= self._probe_ms
         if probing:

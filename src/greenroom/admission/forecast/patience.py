@@ -25,13 +25,16 @@ REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
 
 
+def first_of(every_s: float) -> float:
+    return max(SOON_S, min(FIRST_S, 2 + every_s))
+
+
 def judged_s(age_s: float, every_s: float) -> float:
     """How much of the waiting of somebody who arrived this long ago has been judged: if it had ended,
     that would be known. Waiting is judged one interval between two tries at a time, so that of a
     crowd in steps, and that of its strays not at all.
     """
-    first_s = max(SOON_S, min(FIRST_S, 2 + every_s))
-    steps = (age_s - first_s - REPORTED_S) / every_s - 1 + SPREAD / 2
+    steps = (age_s - first_of(every_s) - REPORTED_S) / every_s - 1 + SPREAD / 2
     whole = int(max(0.0, steps))
     return every_s * (whole + min(1.0, max(0.0, steps - whole) / SPREAD))
 
@@ -44,6 +47,7 @@ class Patience:
         "_judged_ms",
         "_lost",
         "_marks",
+        "_rows",
         "_strays",
         "_waited_s",
     )
@@ -52,21 +56,35 @@ class Patience:
         self._at_ms = self._judged_ms = now_ms
         self._waited_s = self._lost = self._strays = self._joins = 0.0
         self._joined = 0
+        self._rows: dict[int, float] = {}
+        """Arrival second -> how much of the waiting of each who came then has been judged."""
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
-    def judge(self, waiting: Iterable[tuple[int, int, float]], now_ms: int) -> None:
-        """`waiting`: (arrival second, who wait, seconds between two of their tries)."""
+    def judge(self, waiting: Iterable[tuple[int, int, float]], entered: int, now_ms: int) -> None:
+        """`waiting`: (arrival second, who wait, seconds between two of their tries). Of those who
+        `entered` from the front since the last time all waiting is judged: losses in their last
+        seconds are counted, too.
+        """
         now_s, before_s = now_ms / 1000, self._judged_ms / 1000
         self._judged_ms = max(now_ms, self._judged_ms)
         passed_s = now_s - before_s
         if passed_s > 0:
+            rows, longest_s = self._rows, 0.0
+            self._rows = {}
             for second, count, every_s in waiting:
                 age_s = now_s - second
+                earlier_s = judged_s(age_s - passed_s, every_s)
                 if age_s < IN_STEP * every_s:
-                    judged = judged_s(age_s, every_s) - judged_s(age_s - passed_s, every_s)
+                    judged = judged_s(age_s, every_s) - earlier_s
                 else:
                     judged = passed_s
                 self._waited_s += count * judged
+                self._rows[second] = rows.get(second, earlier_s) + judged
+                longest_s = max(longest_s, every_s)
+            if self._rows:
+                first = min(self._rows)
+                left_s = now_s - first - first_of(longest_s) - self._rows[first]
+                self._waited_s += entered * max(0.0, left_s)
 
     def pass_time(self, now_ms: int) -> None:
         passed_ms = max(0, now_ms - self._at_ms)

@@ -1,6 +1,7 @@
 """How long a unit of capacity lies idle between two sessions. By Little's law the mean age of
-permits when they are used is the permits that are out, divided by the admissions per second: long
-where visitors come seldom to each data center, short in a crowd.
+permits when their use is reported is the permits that are out, divided by the admissions per
+second: long where visitors come seldom to each data center, short in a crowd. Reports are late by
+their own age.
 """
 
 GRANTED_S = 0.15
@@ -28,10 +29,13 @@ class Reuse:
     def idle_s(self) -> float:
         return GRANTED_S + self.permit_s
 
-    def see(self, permits: int, admitted: int, now_ms: int, longest_ms: int) -> None:
+    def see(
+        self, permits: int, admitted: int, now_ms: int, longest_ms: int, report_age_ms: int
+    ) -> None:
         passed_ms = now_ms - self._at_ms
         if 0 < passed_ms <= longest_ms:
-            fade = 0.5 ** (passed_ms / FADE_MS)
-            self._permit_s = self._permit_s * fade + permits * passed_ms / 1000
-            self._admissions = self._admissions * fade + admitted - self._admitted
+            fade, lately = 0.5 ** (passed_ms / FADE_MS), admitted - self._admitted
+            out_ms = permits * passed_ms - lately * report_age_ms
+            self._permit_s = max(0.0, self._permit_s * fade + out_ms / 1000)
+            self._admissions = self._admissions * fade + lately
         self._at_ms, self._admitted = now_ms, admitted

@@ -2,6 +2,7 @@
 would have ended: seen in a real Chromium, in front of a real greenroom.
 """
 
+import json
 import re
 import socket
 import subprocess
@@ -66,14 +67,30 @@ def shop() -> Iterator[Shop]:
     shop.kill()
 
 
-def test_a_visitor_whom_the_application_failed_is_in_again_at_once(
-    browser: Browser, greenroom: Any, shop: Shop
-) -> None:
-    running = greenroom.config(
+@pytest.fixture
+def running(greenroom: Any, shop: Shop) -> Any:
+    return greenroom.config(
         f'origin = "http://127.0.0.1:{shop.port}"\n[[rooms]]\nname = "main"\nhost = "*"\n'
         "total_active_users = 2\nnew_users_per_minute = 60\nsession_duration = 1\n"
         "confirm_newcomers = false\n"
     )
+
+
+def until_sessions_end(running: Any, *waiting: Any) -> None:
+    end_s = time.monotonic() + SESSION_S + 4
+    entered: set[int] = set()
+    while time.monotonic() < end_s:
+        for visitor in waiting:
+            if visitor.get("/", headers=DOCUMENT).status == 502:
+                entered.add(id(visitor))
+        assert running.room()["active_users"] <= 2
+        time.sleep(2)  # the session of a real process ends in real time
+    assert len(entered) == len(waiting), "who waits is let in when a session ends"
+
+
+def test_a_visitor_whom_the_application_failed_is_in_again_at_once(
+    browser: Browser, running: Any, shop: Shop
+) -> None:
     address = f"http://{running.address[0]}:{running.address[1]}/shop"
     context = browser.new_context(locale="en-US", timezone_id="Asia/Kolkata")
     page = context.new_page()
@@ -96,15 +113,7 @@ def test_a_visitor_whom_the_application_failed_is_in_again_at_once(
     assert other.get("/", headers=DOCUMENT).status == 502
     page.goto("about:blank")  # a closed laptop
 
-    end_s = time.monotonic() + SESSION_S + 4
-    entered = False
-    while time.monotonic() < end_s:
-        answer = third.get("/", headers=DOCUMENT)
-        entered = entered or answer.status == 502
-        assert running.room()["active_users"] <= 2
-        time.sleep(2)  # the session of a real process ends in real time
-    assert entered, "who waits is let in when a session ends"
-
+    until_sessions_end(running, third)
     shop.start()
     page.goto(address)
     expect(page.locator("h1")).to_have_text("Welcome to the shop")
@@ -116,4 +125,42 @@ def test_a_visitor_whom_the_application_failed_is_in_again_at_once(
     third.get("/?greenroom=leave", method="POST", headers={"Sec-Fetch-Site": "same-origin"})
     other.wait_until_in()
     assert running.metric('greenroom_room_requests_total{result="reentered",room="main"}') == 2
+    context.close()
+
+
+def test_a_kept_turn_is_that_of_the_device_to_which_its_visitor_has_moved(
+    browser: Browser, running: Any, shop: Shop
+) -> None:
+    old, other, third, fourth = [running.visitor() for _ in range(4)]
+    for visitor in (old, other):
+        assert not visitor.get("/", headers=DOCUMENT).waiting
+    for visitor in (third, fourth):
+        assert visitor.get("/", headers=DOCUMENT).waiting
+    shop.kill()
+    for visitor in (old, other):
+        assert visitor.get("/", headers=DOCUMENT).status == 502
+
+    asked = {"Accept": "application/json"}
+    found = json.loads(old.get("/shop?greenroom=move", headers=asked).body)["greenroom"]["move"]
+    query = found["url"].partition("?")[2]
+    context = browser.new_context(locale="en-US")
+    page = context.new_page()
+    page.goto(f"http://{running.address[0]}:{running.address[1]}/shop?{query}")
+    page.get_by_role("button").click()
+    expect(page.locator("#notice")).to_contain_text("Your turn is safe until")
+    address = page.url
+    assert "Your place is on another device" in old.get("/").text
+    page.goto("about:blank")
+    until_sessions_end(running, third, fourth)
+
+    shop.start()
+    assert old.get("/", headers=DOCUMENT).waiting
+    page.goto(address)
+    expect(page.locator("h1")).not_to_have_text("Welcome to the shop")
+    assert running.room()["active_users"] == 2
+    third.get("/?greenroom=leave", method="POST", headers={"Sec-Fetch-Site": "same-origin"})
+    expect(page.locator("h1")).to_have_text("Welcome to the shop", timeout=PATIENCE_MS)
+    assert old.get("/", headers=DOCUMENT).waiting, "the turn was kept once"
+    assert running.metric('greenroom_room_requests_total{result="reentered",room="main"}') == 1
+    assert running.room()["active_users"] == 2
     context.close()

@@ -142,6 +142,26 @@ def test_a_target_hardly_moves_once_the_knee_is_known() -> None:
     assert max(late) <= 1.05 * min(late)
 
 
+def test_an_outage_costs_less_of_the_target_than_slowness_unless_it_comes_again() -> None:
+    well = Window(documents=Histogram.of([100] * 200), active=600)
+    down = Window(failed=200, active=600)
+    slow = Window(documents=Histogram.of([5_000] * 200), active=600)
+    seen = [well] * 6 + [down] + [well] * 6 + [down]
+    first, once, *_, again = [one.sessions for one in run(wide(), seen)][5:]
+    assert 0.85 * first <= once <= 0.91 * first
+    assert again <= 0.8 * first
+    assert run(wide(), [well] * 6 + [slow])[-1].sessions <= 0.76 * first
+
+
+def test_after_an_outage_the_pace_is_not_that_of_the_line_before_it() -> None:
+    near = Window(documents=Histogram.of([100] * 180 + [950] * 20), active=400)
+    down = [Window(failed=20, active=400), *[Window(failed=2, active=2)] * (3 * MINUTE)]
+    few = Window(documents=Histogram.of([100] * 5), active=2)
+    targets = run(wide(), [near] * MINUTE + down + [few] * 3)
+    assert targets[-4].per_minute == 0
+    assert targets[-1].per_minute >= 0.6 * targets[-1].sessions
+
+
 def wide() -> OperatorLimits:
     return OperatorLimits(total_active_users=2_000, new_users_per_minute=20_000)
 

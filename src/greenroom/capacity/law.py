@@ -48,7 +48,10 @@ rises to GROWTH_A_MINUTE within the same time again."""
 CERTAIN = 2.5
 """Standard deviations by which more than expected must be slow, or fail."""
 
-CUT_LEAST, CUT_MOST, CUT_GROSS = 0.03, 0.25, 0.25
+CUT_LEAST, CUT_MOST, CUT_GROSS, CUT_FAILED = 0.03, 0.25, 0.25, 0.1
+"""CUT_FAILED: an outage, in which what does not fail is fast, says little about the load, unless
+there was a cut within FAILED_AGAIN_MS."""
+FAILED_AGAIN_MS = 180_000
 CUT_GAIN = 1.1
 """Sessions cut for each document that waits too long: some of the visitors inside only read."""
 
@@ -251,7 +254,9 @@ class CapacityLaw:
         if self.stopped:
             return self._target(f"{seen}: admissions are stopped")
         before = self._shown
-        self._reduce(window, CUT_GROSS, now_ms)
+        fast = self._answered(2)[0].quantile_ms(QUANTILE) <= self.bounds.objective_ms
+        alone = fast and now_ms - self._cut_ms > FAILED_AGAIN_MS
+        self._reduce(window, CUT_FAILED if alone else CUT_GROSS, now_ms)
         self._stopped_ms = now_ms
         return self._target(f"{seen}: admissions stop, {before} -> {self._shown}")
 
@@ -292,7 +297,10 @@ class CapacityLaw:
         if self.stopped and now_ms - max(self._seen_ms, self._stopped_ms) >= PROBE_MS:
             why = f"{few}: a few visitors are admitted to see whether the origin answers"
             return self._target(why, probe=True)
-        if self.stopped and samples and self._healthy():
+        healthy = self._healthy()
+        if healthy:
+            self._ease = 1.0  # what it was is long ago
+        if self.stopped and healthy:
             self._calm += 1
             if self._calm >= CALM_WINDOWS:
                 self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS

@@ -274,7 +274,7 @@ def written(page: str) -> dict[str, list[str]]:
     for line in part.splitlines():
         name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         if name in NAMES:
-            found[name] = cells[1::2]
+            found[name] = [cell.rpartition(" (")[2].rstrip(")") for cell in cells if cell]
     return found
 
 
@@ -283,9 +283,9 @@ def compared(reports: dict[tuple[str, str], SimulationReport], before: dict[str,
     figures = [figure for figure in FIGURES if figure[0] in COMPARED]
     lines = [
         "| trace | "
-        + " | ".join(f"{with_unit(title, form)} | others" for _, title, _, form, _ in figures)
+        + " | ".join(with_unit(title, form) for _, title, _, form, _ in figures)
         + " |",
-        "|---" * (1 + 2 * len(figures)) + "|",
+        "|---" * (1 + len(figures)) + "|",
     ]
     for name in NAMES:
         cells = []
@@ -295,8 +295,8 @@ def compared(reports: dict[tuple[str, str], SimulationReport], before: dict[str,
                 for algorithm in ALGORITHMS
                 if (name, algorithm) in reports
             ]
-            cells.append(cell(ours, bar_of(name), bare(form), True))
-            cells.append(span(others, bare(form)) if others else before[name][place])
+            least_most = span(others, bare(form)) if others else before[name][place]
+            cells.append(f"{cell(ours, bar_of(name), bare(form), True)} ({least_most})")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     notes = [
         f"- *{title}*: {note}. Target: {targets(bar_of, form)}."
@@ -510,7 +510,7 @@ Means of {seeds} seeds that no rule was chosen with (`bench/held_out.py`).
 
 ### Compared
 
-*Others*: the best and the worst of the published methods.
+In parentheses: the best and the worst of the published methods.
 
 {body}
 

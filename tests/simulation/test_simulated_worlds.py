@@ -89,10 +89,12 @@ def test_who_was_held_while_inside_is_not_counted_as_admitted_again() -> None:
     assert (truth.entered, len(truth.minute), truth.active, truth.waiting) == (1, 1, 1, 0)
 
 
-OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY = 5053, 5070, 7008
+OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY, PUSHED_WITHOUT_A_TIME = 5053, 5070, 7008, 7158
 
 
-@pytest.mark.parametrize("seed", [OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY])
+@pytest.mark.parametrize(
+    "seed", [OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY, PUSHED_WITHOUT_A_TIME]
+)
 def test_what_a_world_has_found_stays_repaired(seed: int) -> None:
     assert campaign(range(seed, seed + 1)) == []
 

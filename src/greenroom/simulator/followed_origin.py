@@ -112,8 +112,10 @@ class FollowedOrigin:
 
     def _push(self, faults: float) -> None:
         draw = self._pushes_draw
-        self._pushed.append(self._origin)
-        sent = [self._origin] if draw.random() >= faults else []
+        # also while nobody asks it for a document: of a push without a time none knows that it is late
+        newest = self._origin._replace(at_ms=self._agenda.now_ms)
+        self._pushed.append(newest)
+        sent = [newest] if draw.random() >= faults else []
         sent += self._pushed if draw.random() < faults else []
         for one in sent:
             late_ms = PUSH_LATE_MS if draw.random() < faults else 1_000

@@ -49,20 +49,24 @@ def main() -> None:
     print("| world | " + " | ".join(chosen) + " | lost | overshoot | deviation |")
     print("|---" * (len(chosen) + 4) + "|")
     shares: dict[str, list[float]] = {law: [] for law in chosen}
+    costs: list[tuple[float, float, float]] = []
     with Pool(given.processes) as pool:
         for name, (oracle, *found) in pool.imap(compare, worlds):
             for one in found:
                 shares[one.law].append(one.completed / max(1, oracle.completed))
             first = found[0]
-            print(
-                f"| {name} | "
-                + " | ".join(f"{shares[law][-1]:.0%}" for law in chosen)
-                + f" | {100 * (first.lost - oracle.lost):+.1f} | {first.overshoot:.0%}"
-                + f" | {first.deviation:.0%} |",
-                flush=True,
-            )
-    for word, of in (("mean", fmean), ("worst", min)):
-        print(f"| {word} | " + " | ".join(f"{of(shares[law]):.0%}" for law in chosen) + " | | | |")
+            costs.append((first.lost - oracle.lost, first.overshoot, first.deviation))
+            print(_row(name, [shares[law][-1] for law in chosen], costs[-1]), flush=True)
+    for word, of, most in (("mean", fmean, fmean), ("worst", min, max)):
+        lost, overshoot, deviation = (most(column) for column in zip(*costs, strict=True))
+        print(_row(word, [of(shares[law]) for law in chosen], (lost, overshoot, deviation)))
+
+
+def _row(name: str, shares: list[float], costs: tuple[float, float, float]) -> str:
+    lost, overshoot, deviation = costs
+    cells = [f"{share:.0%}" for share in shares]
+    cells += [f"{100 * lost:+.1f}", f"{overshoot:.0%}", f"{deviation:.0%}"]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
+from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.records import LedgerMemory, stand_ins
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -38,14 +39,21 @@ FAILED: Story = [("come", 0), ("fail", 0), *RENEWED_SINCE[1:]]
 AGAIN: Story = [*FAILED[:-20], ("pass", 20_000), ("come", 3), ("start", 0), *FAILED[-20:]]
 """From the same copy, in the time in which nothing is freed."""
 LENGTHENED: Story = [*RENEWED_SINCE[:-20], ("last", 2), *[("pass", 9_000)] * 20]
-STORIES = (RENEWED_SINCE, OVER_AT_THE_START, FAILED, AGAIN, LENGTHENED)
+PASSED: Story = [
+    ("come", 0), ("come", 1), ("ask", 2), ("copy", 0), ("pass", 3_001), ("view", 2), ("pass", 3_001),
+    ("view", 2), ("start", 0), *[("pass", 4_000)] * 20,
+]  # fmt: skip
+STORIES = (RENEWED_SINCE, OVER_AT_THE_START, FAILED, AGAIN, LENGTHENED, PASSED)
 
 
 class Copied(Twin):
     """Forecasts and refreshes are not in a copy, so only what visitors are, and units, are compared."""
 
-    def __init__(self, server: RedisServer, fixed: bool, seed: int = 1) -> None:
-        room = small_room(total_active_users=TOTAL, disable_session_renewal=fixed)
+    def __init__(
+        self, server: RedisServer, fixed: bool, seed: int = 1, total: int = TOTAL, **changes: int
+    ) -> None:
+        self.total = total
+        room = small_room(total_active_users=total, disable_session_renewal=fixed, **changes)
         self.problems: list[str] = []
         super().__init__(server.client(), room, seed)
         self.server = server.client()
@@ -96,6 +104,8 @@ class Copied(Twin):
             self._page(one, self._asks(what, one, key))
 
     def _asks(self, what: str, one: bytes, key: int) -> Outcome:
+        if what == "ask":
+            return self.arrive_provisionally(one)
         if what == "come":
             return self.poll(one, key)
         found = self.fail(one) if what == "fail" else self.view(one)
@@ -119,7 +129,7 @@ class Copied(Twin):
         self.problems += [
             f"{active} active and {one} to give in {where} at {self.now_ms - START_MS}"
             for one, where in zip(free, ("memory", "Redis"), strict=True)
-            if active + max(0, one) > TOTAL
+            if active + max(0, one) > self.total
         ]
         units = [
             (lease.permits, lease.freed, lease.closing, len(self.ledgers.sessions.inside)),
@@ -176,6 +186,39 @@ def test_random_stories_of_older_copies(server: RedisServer, fixed: bool) -> Non
         assert told(server, fixed, random_story(seed), seed) == [], seed
 
 
+def kept_of_requests_that_cannot_wait(server: RedisServer) -> int:
+    """Units, in the time in which nothing of before the start is freed."""
+    kept = 0
+    for fixed in (False, True):
+        site = Copied(server, fixed, total=40, new_users_per_minute=12, session_duration=5)
+        site.start()
+        for number in range(0, 60, 6):
+            site.advance(20_001)
+            site.apply(site.answered(site.report(want=3)))
+            for one, wait_ms in enumerate((0, 0, 0, 9_999, 1, 300)):
+                site.advance(wait_ms)
+                site.arrive_provisionally(ticket_id(50 + number + one))
+            site.advance(9_600)
+            site.check()
+        assert site.ledgers.lease.admitted > 6
+        state = msgspec.msgpack.decode(site._call("inspect"))
+        kept += site.ledgers.lease.closing + state["closing"] + len(site.problems)
+    return kept
+
+
+def test_requests_that_cannot_wait_keep_no_unit(server: RedisServer) -> None:
+    assert kept_of_requests_that_cannot_wait(server) == 0
+
+
+def test_units_that_they_keep_are_found(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broken_library(server.client(), "passing = passing + 1", "passing = 0"):
+        assert kept_of_requests_that_cannot_wait(server) > 0
+    monkeypatch.setattr(Provisional, "since", lambda *_: False)
+    assert kept_of_requests_that_cannot_wait(server) > 0
+
+
 def found(server: RedisServer) -> bool:
     return any(told(server, fixed, story) for story in STORIES for fixed in (False, True))
 
@@ -192,8 +235,9 @@ def test_a_ledger_that_believes_a_copy_is_found(
     ("whole", "broken"),
     [
         ("state.closing_until_ms = now + s.life_ms + CLOSING_MS", ""),
-        ("if doubts() then state.closing = state.closing + count else free(count) end", "free(count)"),
+        ("if doubts() then\n    state.closing, count", "if false then\n    state.closing, count"),
         ("state.closing_until_ms + max(0, s.life_ms - before.life_ms)", "state.closing_until_ms"),
+        ("or 0) > state.born_ms", "or 0) > 0"),
     ],
 )  # fmt: skip
 def test_a_redis_that_believes_a_copy_is_found(

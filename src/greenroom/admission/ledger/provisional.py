@@ -31,10 +31,11 @@ class Provisional:
     the last 60 s.
     """
 
-    __slots__ = ("_active", "_minute")
+    __slots__ = ("_active", "_minute", "_over")
 
     def __init__(self) -> None:
         self._active: dict[bytes, int] = {}  # id -> when it was admitted, oldest first
+        self._over: dict[bytes, int] = {}  # the same, for as long again: not swept yet
         self._minute: deque[int] = deque()
 
     def has_room(
@@ -59,7 +60,12 @@ class Provisional:
             oldest = next(iter(active))
             if active[oldest] > now_ms - PROVISIONAL_MS:
                 break
-            del active[oldest]
+            self._over[oldest] = active.pop(oldest)
+        while over := self._over:
+            oldest = next(iter(over))
+            if over[oldest] > now_ms - 2 * PROVISIONAL_MS:
+                break
+            del over[oldest]
         parts = SHARE * data_centers
         return min(
             max(1, total_active_users // parts) - len(active),
@@ -75,10 +81,14 @@ class Provisional:
             self._minute.pop()
 
     def holds(self, ticket_id: bytes) -> bool:
-        return ticket_id in self._active
+        return ticket_id in self._active or ticket_id in self._over
+
+    def since(self, ticket_id: bytes, since_ms: int) -> bool:
+        """Whether it is such a session, and began later than that."""
+        return self._active.get(ticket_id, self._over.get(ticket_id, 0)) > since_ms
 
     def fulfil(self, ticket_id: bytes) -> int | None:
         """The ticket came back: a full session from now on. When it was admitted; None for one that
         is not provisional.
         """
-        return self._active.pop(ticket_id, None)
+        return self._active.pop(ticket_id, self._over.pop(ticket_id, None))

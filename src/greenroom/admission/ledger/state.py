@@ -81,7 +81,10 @@ class LedgerState:
         self.log.append(pack(END, ticket_id, 0))
 
     def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int, now_ms: int) -> None:
-        self.lease.expire(now_ms)
+        if self.provisional.since(ticket_id, self.born_ms):
+            self.lease.free()
+        else:
+            self.lease.expire(now_ms)
         self.log.append(pack(END, ticket_id, until_ms))
         if self.failures.rows:
             self.log += self.failures.end(ticket_id, ended_ms)

@@ -84,7 +84,8 @@ function CALLS.configure(keys, argv)
     if s.claim_ms > 0 then state.watched = 1 end
     if s.life_ms ~= before.life_ms then
       if doubts() then state.closing_until_ms = state.closing_until_ms + max(0, s.life_ms - before.life_ms) end
-      expire((end_sessions(now - before.life_ms, SWEEP_SYNC, before.life_ms)))
+      local ended, _, passing = end_sessions(now - before.life_ms, SWEEP_SYNC, before.life_ms)
+      expire(ended, passing)
     end
     if s.sessions_ended_ms > state.told_ended_ms then
       state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now

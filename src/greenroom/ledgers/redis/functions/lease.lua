@@ -78,9 +78,12 @@ end
 -- Whether this ledger began from a state that may be older (`open_ledger`) so lately that sessions which are over here may live.
 local function doubts() return now + CLOSING_MS < state.closing_until_ms end
 
--- The time of so many sessions is over, or there were two for one visitor.
-local function expire(count)
-  if doubts() then state.closing = state.closing + count else free(count) end
+-- The time of so many sessions is over, or there were two for one visitor; `certain`: so many of them began since.
+local function expire(count, certain)
+  if doubts() then
+    state.closing, count = state.closing + count - (certain or 0), certain or 0
+  end
+  free(count)
 end
 
 local function free_closed()

@@ -81,8 +81,8 @@ end
 local function sweep(limit)
   if torn() then new_epoch() end
   dirty = true
-  local ended, more = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
-  expire(ended)
+  local ended, more, passing = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
+  expire(ended, passing)
   free_closed()
   if state.inside == 0 and state.seen_rows > 0 then
     call('UNLINK', k.seen)
@@ -318,9 +318,9 @@ local passes_left = 0 -- how many more may begin, as the newest question about o
 local function has_room()
   local parts = SHARE * max(1, state.data_centers)
   local active_most, minute_most = max(1, floor(s.total_limit / parts)), max(1, floor(s.minute_limit / parts))
-  call('ZREMRANGEBYSCORE', k.provisional, '-inf', now - PROVISIONAL_MS)
+  call('ZREMRANGEBYSCORE', k.provisional, '-inf', now - 2 * PROVISIONAL_MS) -- those that are over are not swept yet
   call('ZREMRANGEBYSCORE', k.passed, '-inf', now - WINDOW_MS)
-  passes_left = min(active_most - call('ZCARD', k.provisional), minute_most - call('ZCARD', k.passed))
+  passes_left = min(active_most - call('ZCOUNT', k.provisional, '(' .. string.format('%.0f', now - PROVISIONAL_MS), '+inf'), minute_most - call('ZCARD', k.passed))
   return passes_left > 0
 end
 
@@ -538,7 +538,7 @@ OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledge
     if now < ends_ms then return view(id) end
     end_session(id, renewed_ms, age)
     failures.finish(id, ends_ms)
-    expire(1)
+    expire(1, is_passing(id) and 1)
     dirty = true
   end
   if failures.take(id) then

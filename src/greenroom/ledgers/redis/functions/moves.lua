@@ -185,7 +185,7 @@ function places.give(id, to)
   if renewed_ms and now >= renewed_ms + s.life_ms then
     end_session(id, renewed_ms, age)
     failures.finish(id, renewed_ms + s.life_ms)
-    expire(1)
+    expire(1, is_passing(id) and 1)
     renewed_ms = nil
   end
   if renewed_ms then

@@ -100,9 +100,13 @@ local function end_session(id, renewed_ms, age)
   spend_id(id, renewed_ms)
 end
 
--- Ends all sessions renewed up to `border` ms; returns how many. At most `limit` are looked at, then the border moves less far.
+-- Whether the session has been provisional since this epoch began.
+local function is_passing(id) return tonumber(call('ZSCORE', k.provisional, id) or 0) > state.born_ms end
+
+-- Ends all sessions renewed up to `border` ms; returns how many, whether there are more, and how many of them a copy of before
+-- this epoch cannot know. At most `limit` are looked at, then the border moves less far.
 local function end_sessions(border, limit, life_ms)
-  if border <= state.ended_to then return 0, false end
+  if border <= state.ended_to then return 0, false, 0 end
   local low = string.format('%.0f', (state.ended_to + 1) * 2048)
   local rows = call('ZRANGEBYSCORE', k.inside, low, string.format('(%.0f', (border + 1) * 2048), 'WITHSCORES', 'LIMIT', 0, limit)
   local limited = #rows == 2 * limit
@@ -110,9 +114,11 @@ local function end_sessions(border, limit, life_ms)
     local first, last = floor(tonumber(rows[2]) / 2048), floor(tonumber(rows[#rows]) / 2048)
     border = first == last and last or last - 1 -- whole milliseconds only
   end
+  local passing = 0
   for place = 2, #rows, 2 do
     local renewed_ms, age = read_session(tonumber(rows[place]))
     if renewed_ms <= border then
+      if age == AGE_UNKNOWN and state.closing_until_ms > now and is_passing(rows[place - 1]) then passing = passing + 1 end
       count_age(rows[place - 1], renewed_ms, age)
       if state.failure_rows > 0 then failures.finish(rows[place - 1], renewed_ms + (life_ms or s.life_ms)) end
     end
@@ -120,7 +126,7 @@ local function end_sessions(border, limit, life_ms)
   local count = call('ZCOUNT', k.inside, low, string.format('(%.0f', (border + 1) * 2048))
   if count > 0 then call('ZREMRANGEBYSCORE', k.unshown, '-inf', border) end
   state.ended_to, state.inside = border, state.inside - count
-  return count, limited
+  return count, limited, passing
 end
 
 -- Ends every session, as an operator wishes, and says how many; which is nothing to learn from about how long visitors stay. The border

@@ -50,7 +50,7 @@ CERTAIN = 2.5
 
 CUT_LEAST, CUT_MOST, CUT_GROSS, CUT_FAILED = 0.03, 0.25, 0.25, 0.1
 """CUT_FAILED: an outage, in which what does not fail is fast, says little about the load, unless
-there was a cut within FAILED_AGAIN_MS."""
+there was one within FAILED_AGAIN_MS before."""
 FAILED_AGAIN_MS = 180_000
 CUT_GAIN = 1.1
 """Sessions cut for each document that waits too long: some of the visitors inside only read."""
@@ -109,6 +109,8 @@ class CapacityLaw:
         self._slow = self._calm = 0
         self._stopped_ms, self._seen_ms = stopped_ms, 0
         """Since when nobody is admitted, 0: not; the last window with documents."""
+        self._failed_ms = 0
+        """When an outage last stopped admissions."""
         self._refill = REFILL
         self._leaving = 0.0
         """Departures a second."""
@@ -255,7 +257,9 @@ class CapacityLaw:
             return self._target(f"{seen}: admissions are stopped")
         before = self._shown
         fast = self._answered(2)[0].quantile_ms(QUANTILE) <= self.bounds.objective_ms
-        alone = fast and now_ms - self._cut_ms > FAILED_AGAIN_MS
+        alone = fast and now_ms - self._failed_ms > FAILED_AGAIN_MS
+        if fast:
+            self._failed_ms = now_ms
         self._reduce(window, CUT_FAILED if alone else CUT_GROSS, now_ms)
         self._stopped_ms = now_ms
         return self._target(f"{seen}: admissions stop, {before} -> {self._shown}")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
-from math import exp, log
+from math import ceil, exp, log
 from random import Random
 from typing import Any
 
@@ -22,6 +22,7 @@ from greenroom.admission.forecast.fluid import (
 )
 from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, ForecastInput
 from greenroom.admission.forecast.lottery import LotteryForecast, drifted, hazards
+from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.waits import not_before
 from greenroom.admission.messages.outlook import STALE_MS, Outlook
 from greenroom.admission.messages.wait_table import (
@@ -400,6 +401,19 @@ def test_no_visitor_gets_in_before_the_next_try(next_ms: int, seconds: list[floa
     assert [p25_s, p50_s, p75_s] == [max(next_ms / 1000, value) for value in seconds[:3]]
     assert most_s == (max(next_ms / 1000, seconds[3]) if seconds[3] else 0)
     assert not_before(next_ms, None) is None
+
+
+@pytest.mark.parametrize("random_bits", [0, 0x8000, 0xFFFF])
+def test_a_first_page_is_told_no_moment_before_it_asks_in_whole_seconds(random_bits: int) -> None:
+    ledger = Ledger(small_room(), "here", 1, START_MS)
+    ledger.lease.answered_ms = START_MS
+    wait_table = WaitTable(
+        START_MS, (0.0, 9.0), (0.0, 1.0), ((-0.01, 0.0, 0.01, 0.02),) * len(LEADS_S)
+    )
+    ledger.waits.outlook.take(wait_table, START_MS, START_MS)
+    held = ledger.arrive(b"a newcomer's", START_MS, random_bits)
+    told = quantiles(held.estimate or Estimate(-1, -1, -1))
+    assert told == (ceil(held.refresh_ms / 1000),) * 4
 
 
 def test_before_sessions_have_ended_only_free_units_are_promised() -> None:

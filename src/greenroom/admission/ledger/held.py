@@ -11,7 +11,7 @@ from greenroom.admission.ledger.refresh import (
     soon,
 )
 from greenroom.admission.ledger.state import LedgerState
-from greenroom.admission.ledger.waits import not_before
+from greenroom.admission.ledger.waits import not_before, whole_seconds
 from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.queueing.line_table import due, ranks, table_of
 from greenroom.admission.queueing.methods import QUEUEING_METHODS, QueueingMethod
@@ -68,7 +68,9 @@ class HeldVisitors(LedgerState):
             if self._rejecting
             else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
         )
-        estimate = not_before(refresh_ms, self._estimate(ahead + unseen + 1, arrival_ms, now_ms))
+        estimate = not_before(
+            whole_seconds(refresh_ms), self._estimate(ahead + unseen + 1, arrival_ms, now_ms)
+        )
         outcome = Outcome(
             WAITING, 0, 0, now_ms, refresh_ms, 0, ahead, len(self.line.slots), estimate, self.halted
         )

@@ -115,6 +115,11 @@ def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> 
     return Estimate(wait_s * LESS_WHEN_CUT_OFF, wait_s, p75_s, p75_s * MORE_WHEN_CUT_OFF, "stale")
 
 
+def whole_seconds(next_try_ms: int) -> int:
+    """When a first page asks again; nobody is admitted sooner."""
+    return -(-next_try_ms // 1000) * 1000
+
+
 def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
     next_s = next_try_ms / 1000
     if estimate is None or estimate.p25_s >= next_s:

@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from greenroom.admission.estimate import AT_ONCE, exactly, random_estimate
 from greenroom.admission.ledger.held import with_others
-from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before
+from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before, whole_seconds
 from greenroom.admission.messages.outlook import Outlook
 from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary
 from greenroom.admission.messages.wait_table import WaitTable
@@ -118,9 +118,14 @@ class Reader:
                         position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
                     )
                 )
+                next_ms = (
+                    attempted_ms + refresh_ms - self.now_ms
+                    if in_line
+                    else whole_seconds(refresh_ms)
+                )
                 outcome = Outcome(
                     _WAITING, 0, 0, attempted_ms + shift_ms, refresh_ms, ahead + 1 if in_line else 0, ahead, waiting,
-                    not_before(attempted_ms + refresh_ms - self.now_ms, estimate), called=bool(flags & _CALLED),
+                    not_before(next_ms, estimate), called=bool(flags & _CALLED),
                     searching=bool(flags & _SEARCHING),
                 )  # fmt: skip
                 if elsewhere is not None and not flags & _UNTOLD:

@@ -446,6 +446,20 @@ def test_they_agree_on_places_in_a_line_of_two_data_centers(server: RedisServer)
     assert not twin.found, "\n".join(twin.found)
 
 
+def test_they_agree_on_a_place_that_is_kept_for_less_than_before(server: RedisServer) -> None:
+    twin = Twin(server.client(), small_room(), 1)
+    for one in range(3):
+        twin.poll(ticket_id(one), make_key(START_MS, one))
+    for gap_ms in (45_000, 1):
+        twin.keep(ticket_id(0), gap_ms)
+        for _ in range(4):
+            twin.advance(3_000)
+            twin.poll(ticket_id(2), make_key(START_MS, 2))
+            twin.compare()
+            assert not twin.found, "\n".join(twin.found)
+        assert (ticket_id(0) in twin.ledgers.line.slots) is (gap_ms > 1)
+
+
 def test_they_agree_on_farewells(server: RedisServer) -> None:
     assert parting(server.client(), 1) == []
 

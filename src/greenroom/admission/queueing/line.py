@@ -87,6 +87,8 @@ class Line:
         """One at a time: another visitor's place is kept until its time is over."""
         if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
             self._kept_slot, self._kept_until_ms = slot, until_ms
+            if self._filed[slot] > until_ms:  # kept for longer before
+                self._file(slot, until_ms)
 
     @property
     def kept(self) -> bytes | None:

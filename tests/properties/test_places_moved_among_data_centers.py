@@ -49,6 +49,15 @@ def test_one_place_stays_one_place_in_all_data_centers(seed: int, faults: bool) 
     assert found.back > 0
 
 
+STRONG = replace(ROOM, strong_sessions=True)
+
+
+def test_a_strong_room_loses_no_session_of_who_comes_back_while_it_follows() -> None:
+    found = PlaceTrial(STRONG, [PureCenter(STRONG, f"dc{one}") for one in range(3)], 1, 0, False)
+    found.run(STEPS)
+    assert found.found == []
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
     server = RedisServer(tmp_path_factory.mktemp("redis"))
@@ -453,6 +462,9 @@ def test_redis_moves_the_same_places(tmp_path: Path) -> None:
         assert found.found == []
         assert [center.found for center in centers] == [[], [], []]
         assert found.moved > 0
+        strong = [RedisCenter(client, STRONG, name) for name in ("dc5", "dc6")]
+        PlaceTrial(STRONG, list(strong), 1, 0, faults=False).run(120)
+        assert [center.found for center in strong] == [[], []]
         pair = [RedisCenter(client, ROOM, name) for name in ("dc3", "dc4")]
         world = TwoCenters(list(pair))
         assert world.pressed_at_one_moment() == [True, False]

@@ -190,6 +190,22 @@ def test_without_a_permit_a_strong_room_puts_the_mover_first_in_line() -> None:
     assert (waiting.standing, waiting.position, len(two.oslo.line)) == (Standing.WAITING, 1, 1)
 
 
+def test_who_comes_back_to_where_a_session_was_given_away_is_held_in_a_strong_room() -> None:
+    two = Two(strong=True)
+    assert two.reach(two.oslo).standing is Standing.WAITING
+    two.sync(two.oslo)
+    two.sync(two.paris)
+    assert ONE not in two.paris.sessions.inside
+    two.paris.lease.returned_permits += two.paris.lease.permits
+    two.paris.lease.permits, two.cut = 0, {"paris", "oslo"}
+    two.reach(two.paris)
+    two.pass_time(5_000)
+    assert two.reach(two.paris).standing is Standing.WAITING
+    two.cut = set()
+    two.pass_time(3_000)
+    assert two.reach(two.paris).standing is Standing.ACTIVE
+
+
 def test_visitors_of_lost_books_get_its_units_one_to_one_and_only_once() -> None:
     two = Two()
     two.paris = Ledger(two.room, "paris", 2, two.now_ms)

@@ -37,7 +37,7 @@ end
 
 -- An accepted ticket of another data center, or of this one before it lost its state.
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
-  local known_ms = session_of(id)
+  local known_ms, spent = session_of(id)
   if known_ms and now < known_ms + s.life_ms then return view(id) end
   local told = places.told(id)
   if told then return told end
@@ -84,7 +84,8 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     if admitted then return admitted end
   end
   if s.strong then
-    if hopeful then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
+    -- in line the id would be refused while it is spent here: the session follows to another
+    if hopeful or spent then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
   end
   if s.renews then claim.served_ms = now end

@@ -137,11 +137,16 @@ class _TimedBody:
     def __init__(self, environ: Environ, passed: Passed) -> None:
         self._body, self._passed = environ["wsgi.input"], passed
         length = environ.get("CONTENT_LENGTH") or ""
-        self._left = int(length) if length.isdigit() else 0
+        self._left = int(length) if length.isascii() and length.isdecimal() else 0
 
     def read(self, *size: Any) -> bytes:
         read: Callable[..., bytes] = self._body.read
         return self._timed(read, size, None)
+
+    def readinto(self, buffer: Any) -> int:
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
     def readline(self, *size: Any) -> bytes:
         read: Callable[..., bytes] = self._body.readline

@@ -3,6 +3,7 @@ the same decisions, the same answers.
 """
 
 import asyncio
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -107,6 +108,17 @@ def test_what_the_application_has_not_begun_to_answer_is_pending(tmp_path: Path)
     assert pending[0][room_id].total == 1
     assert requests.pending_documents() == {}
     assert requests.documents.of(room_id).histogram.total == 2
+
+
+def test_a_body_that_is_read_into_a_buffer_is_timed_too() -> None:
+    passed = SimpleNamespace(waits=list, received=lambda *, cut_off: cuts.append(cut_off))
+    cuts: list[bool] = []
+    environ = {"wsgi.input": BufferedReader(BytesIO(b"hello")), "CONTENT_LENGTH": "8"}
+    body, buffer = wsgi._TimedBody(environ, passed), bytearray(4)  # type: ignore[arg-type]
+    assert [body.readinto(buffer) for _ in range(2)] == [4, 1]
+    assert (buffer, cuts) == (b"oell", [False, True])
+    for odd in ("\xb2", "-1", ""):
+        wsgi._TimedBody({**environ, "CONTENT_LENGTH": odd}, passed)  # type: ignore[arg-type]
 
 
 class SlowBody:

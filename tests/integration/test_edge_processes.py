@@ -8,9 +8,17 @@ import re
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import redis
+from admission_world import small_room, ticket_id
 from ports import free_port
-from redis_world import RedisServer
+from redis_twin import Twin
+from redis_world import TRIAL_LIBRARY, RedisServer
+
+from greenroom.model.visit import Standing
+from greenroom.runtime.workers import PrivateRedis
 
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
 
@@ -166,6 +174,46 @@ def test_a_private_redis_that_cannot_start_at_once_is_started_again_until_it_can
     aside.rename(written)
     visitor.wait_until_in()
     assert running.stop() == 0
+
+
+def test_a_private_redis_goes_on_only_after_a_stop_when_nobody_writes_any_more(
+    tmp_path: Path,
+) -> None:
+    private = PrivateRedis(tmp_path)
+
+    def state() -> dict[str, Any]:
+        with redis.Redis(unix_socket_path=private.url.removeprefix("unix://")) as client:
+            arguments = 1, twin.place, twin.settings
+            return msgspec.msgpack.decode(client.fcall(inspect.decode(), *arguments))
+
+    def starts_again() -> dict[str, Any]:
+        private.stop()
+        private.start()
+        return state()
+
+    inspect = TRIAL_LIBRARY.function("inspect")
+    private.start()
+    try:
+        with redis.Redis(unix_socket_path=private.url.removeprefix("unix://")) as client:
+            client.function_load(TRIAL_LIBRARY.source)
+            twin = Twin(client, small_room(total_active_users=3, new_users_per_minute=60), 1)
+            twin.sync()
+            assert twin.arrive(ticket_id(1)).standing is Standing.ADMITTED
+        before = state()
+        assert before["inside"] == 1
+        private.seal()
+        assert starts_again() == before | {"life": starts_as(private)}
+        again = starts_again()
+        assert again["inside"] == 1
+        assert again["epoch"] > before["epoch"], "no mark is left: this may be an older copy"
+        assert again["closing_until_ms"] > before["closing_until_ms"]
+    finally:
+        private.stop()
+
+
+def starts_as(private: PrivateRedis) -> bytes:
+    with redis.Redis(unix_socket_path=private.url.removeprefix("unix://")) as client:
+        return client.info("server")["run_id"]
 
 
 def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -> None:

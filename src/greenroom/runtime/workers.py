@@ -15,12 +15,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
 
+from redis import Redis, RedisError
+
 from greenroom.config.config import Config
 from greenroom.gateway.server import BACKLOG
+from greenroom.ledgers.redis.library import LEDGER_LIBRARY
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import bind, bound
 from greenroom.runtime.loops import Say
@@ -46,6 +49,9 @@ REDIS_OPTIONS = {
     "loglevel": "warning",
     "daemonize": "no",
 }
+STOPPED = "greenroom:stopped"
+"""The run id of a server that was stopped when nobody wrote to it any more."""
+
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -100,6 +106,37 @@ class PrivateRedis:
                 self.stop()
                 raise CannotStart(f"redis-server did not start: see {self._log}")
             time.sleep(LOOK_S / 2)
+
+        self._go_on()
+
+    def seal(self) -> None:
+        """All workers have ended, so what is stored is complete, and the next start goes on from it
+        (docs/explanation/redis-ledger.md).
+        """
+        with suppress(RedisError), self._client() as client:
+            client.set(STOPPED, client.info("server")["run_id"])
+
+    def _go_on(self) -> None:
+        """Raises CannotStart."""
+        try:
+            with self._client() as client:
+                before = client.get(STOPPED)
+                if before is None:
+                    return
+                # the mark must not come back when the last second is lost later
+                client.config_set("appendfsync", "always")
+                client.function_load(LEDGER_LIBRARY.source, replace=True)
+                for state in client.scan_iter("greenroom:*:state"):
+                    place = state.removesuffix(b":state")
+                    client.fcall(LEDGER_LIBRARY.function("go_on").decode(), 1, place, before)
+                client.delete(STOPPED)
+                client.config_set("appendfsync", REDIS_OPTIONS["appendfsync"])
+        except RedisError as error:
+            self.stop()
+            raise CannotStart(f"redis-server did not start: {error}") from None
+
+    def _client(self) -> Redis:
+        return Redis(unix_socket_path=str(self._path))
 
     def keep(self, say: Say) -> None:
         """Raises OSError when the machine does not let it start; call it again then."""
@@ -212,23 +249,26 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
         for one in sockets:
             undo.callback(one.close)
         place = sockets[0]
-        redis = (
+        private = (
             PrivateRedis(config.data, config.drain_seconds + HANDOVER_S if given else 0.0)
             if config.shared is None
             else None
         )
-        if redis:
-            redis.start()
-            undo.callback(redis.stop)
+        if private:
+            private.start()
+            undo.callback(private.stop)
         workers = [
-            Worker(number, _command(arguments, number, one, config.control, redis), one.fileno())
+            Worker(number, _command(arguments, number, one, config.control, private), one.fileno())
             for number, one in enumerate(sockets, 1)
         ]
         say(f"visitors   {bound(place).url('https' if config.tls else 'http')}")
         say(
-            f"workers    {count}, ledgers in {redis.url if redis else config.shared and config.shared.redis}"
+            f"workers    {count}, ledgers in {private.url if private else config.shared and config.shared.redis}"
         )
-        return _Foreman(workers, redis, say).run()
+        code = _Foreman(workers, private, say).run()
+        if private:
+            private.seal()
+        return code
 
 
 def _sockets(

@@ -207,6 +207,22 @@ function CALLS.inspect(keys, argv)
   return cmsgpack.pack(found)
 end
 
+-- ARGV: the `life` of the server before this one, which was stopped when nobody wrote to it any more. The state goes on, where that wrote it.
+function CALLS.go_on(keys, argv)
+  call = redis.call
+  local raw = call('GET', keys[1] .. ':state')
+  local values = raw and cmsgpack.unpack(raw) or {}
+  if values[1] ~= FORMAT then return 0 end
+  for place, name in ipairs(FIELDS) do
+    if name == 'life' and values[place] == argv[1] then
+      values[place] = this_life()
+      call('SET', keys[1] .. ':state', cmsgpack.pack(values))
+      return 1
+    end
+  end
+  return 0
+end
+
 -- ARGV: settings of a new ledger. What analytics count, {field, count, ...}, and takes it away: ages of ended sessions, and `abandoned`.
 function CALLS.tally(keys, argv)
   open_ledger(keys[1], argv[1])
@@ -259,6 +275,7 @@ redis.register_function(LIBRARY .. '_configure', CALLS.configure)
 redis.register_function(LIBRARY .. '_report', CALLS.report)
 redis.register_function(LIBRARY .. '_apply', CALLS.apply)
 redis.register_function(LIBRARY .. '_inspect', CALLS.inspect)
+redis.register_function(LIBRARY .. '_go_on', CALLS.go_on)
 redis.register_function(LIBRARY .. '_tally', CALLS.tally)
 redis.register_function(LIBRARY .. '_before', CALLS.before)
 redis.register_function(LIBRARY .. '_rekey', CALLS.rekey)

@@ -116,8 +116,9 @@ def _claimed(
         if outcome:
             return outcome
     if ledger.strong:
-        # in line the id would be refused while it is spent here: the session follows to another
-        if hopeful or ledger.sessions.spent.get(ticket_id, 0) > now_ms:
+        # in line the id would be refused while it is spent here: the session was given to another
+        spent = ledger.sessions.spent.get(ticket_id, 0) > now_ms
+        if hopeful or (spent and ledger.lease.connected(now_ms)):
             return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
         return None
     if ledger.renews:

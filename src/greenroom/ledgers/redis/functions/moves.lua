@@ -84,8 +84,8 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     if admitted then return admitted end
   end
   if s.strong then
-    -- in line the id would be refused while it is spent here: the session follows to another
-    if hopeful or spent then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
+    -- in line the id would be refused while it is spent here: the session was given to another
+    if hopeful or (spent and connected()) then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
   end
   if s.renews then claim.served_ms = now end

@@ -30,7 +30,7 @@ def make_room(at: DashboardBrowser, name: str = "tickets") -> None:
     page.get_by_label("Active visitors at once").fill("1")
     page.get_by_label("New visitors per minute").fill("1")
     page.get_by_role("button", name="Review").click()
-    expect(page.get_by_text("At most 1 people")).to_be_visible()
+    expect(page.get_by_text("At most 1 person")).to_be_visible()
     page.get_by_role("button", name="Create the room").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
 

@@ -173,7 +173,7 @@ def test_check_draws_every_fault_on_the_line_of_the_file_where_it_is(tmp_path: P
     )
     done = CliRunner().invoke(app, ["check", str(file)])
     assert done.exit_code == 0, done.stderr
-    assert "list       $office: 1 addresses and networks" in done.stdout
+    assert "list       $office: 1 address or network" in done.stdout
     assert (
         '  bypass: ssl or http.host == "a" or ip.src in $office or ip.src in $office' in done.stdout
     )

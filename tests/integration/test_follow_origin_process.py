@@ -180,7 +180,7 @@ def test_processes_apply_one_target_which_does_not_grow_when_the_one_that_leads_
         """The process that was killed no longer reports, so another one runs the law unseeing."""
         now = told_at(other)
         assert (now["sessions"] <= before, now["stopped"]) == (True, True), now
-        return now["reason"].startswith("no measurements")
+        return now["reason"].startswith("the newest figures of process ")
 
     greenroom.eventually(unmeasured, "the other process runs the law")
     assert leads(other)
@@ -236,7 +236,8 @@ def test_a_process_that_only_decides_follows_what_is_pushed_and_holds_when_that_
     greenroom.eventually(stopped, "admissions stop")
     before = capacity()
     greenroom.eventually(
-        lambda: capacity()["reason"].startswith("no measurements"), "the exporter is silent"
+        lambda: capacity()["reason"].startswith("the newest figures of instance "),
+        "the exporter is silent",
     )
     assert capacity()["sessions"] <= before["sessions"]
     assert capacity()["stopped"]

@@ -205,7 +205,7 @@ def test_a_room_that_comes_back_remembers(greenroom, origin) -> None:
     running.wait_until_printed("config_loaded")
     assert [room["name"] for room in running.status()["rooms"]] == ["main"]
     (greenroom.folder / "greenroom.toml").write_text(both)
-    running.wait_until_printed("room sale: 1 sessions, 1 in line")
+    running.wait_until_printed("room sale: 1 session, 1 in line")
     assert not inside.get("/sale").waiting
     assert waiting.get("/sale").waiting
     assert running.visitor().get("/sale").waiting

@@ -162,6 +162,12 @@ def test_after_an_outage_the_pace_is_not_that_of_the_line_before_it() -> None:
     assert targets[-1].per_minute >= 0.6 * targets[-1].sessions
 
 
+def test_a_reason_agrees_with_the_number_of_documents() -> None:
+    seen = [Window(documents=Histogram.of([100]), active=1)] * 2
+    one, two = (target.reason.partition(":")[0] for target in run(wide(), seen))
+    assert (one, two) == ("only 1 document in 5 s", "only 2 documents in 10 s")
+
+
 def wide() -> OperatorLimits:
     return OperatorLimits(total_active_users=2_000, new_users_per_minute=20_000)
 

@@ -21,6 +21,7 @@ from math import sqrt
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
+from greenroom.model.fields import with_unit
 
 QUANTILE = 0.95
 VERY_SLOW, GROSS = 1.5, 2.5
@@ -297,7 +298,8 @@ class CapacityLaw:
         self._recent.clear()
 
     def _too_few(self, samples: int, now_ms: int) -> CapacityTarget:
-        few = f"only {samples} documents in {len(self._recent) * WINDOW_MS // 1000} s"
+        seen = with_unit(samples, "documents")
+        few = f"only {seen} in {len(self._recent) * WINDOW_MS // 1000} s"
         if self.stopped and now_ms - max(self._seen_ms, self._stopped_ms) >= PROBE_MS:
             why = f"{few}: a few visitors are admitted to see whether the origin answers"
             return self._target(why, probe=True)

@@ -10,7 +10,7 @@ from greenroom.model.branding import Branding, LocalMessage
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
-from greenroom.model.fields import taken, vars_of
+from greenroom.model.fields import taken, vars_of, with_unit
 from greenroom.model.room import OPERATED, Room, limits_apart, room_problems
 from greenroom.model.route import CORS_ORIGIN, CookieAttributes, Route
 from greenroom.model.zone import Zone
@@ -242,8 +242,9 @@ def limit_faults(
             faults.append(ApiFault(Code.INVALID, reason, f"/{name}"))
     minutes = values.get("session_duration")
     if minutes is not None and "session_duration" not in wrong and minutes > zone.session_ceiling:
+        most = with_unit(zone.session_ceiling, "minutes")
         reason = (
-            f"session_duration: must be at most {zone.session_ceiling} minutes, not {minutes}"
+            f"session_duration: must be at most {most}, not {minutes}"
             " (greenroom.session_ceiling of the zone)"
         )
         faults.append(ApiFault(Code.INVALID, reason, "/session_duration"))

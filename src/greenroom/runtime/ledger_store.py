@@ -20,6 +20,7 @@ from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.journal import Damage, LateJournal
 from greenroom.ledgers.memory import SNAPSHOT_RECORDS, MemoryLedger, TickLoop
 from greenroom.ledgers.port import LedgerPort
+from greenroom.model.fields import with_unit
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Outcome, make_key
 from greenroom.runtime.clock import MonotonicClock
@@ -333,7 +334,7 @@ class LocalLedgerStore:
             _make_up_for_lost(room, journal, memory, self._clock.now_ms())
         if memory.sessions or memory.places:
             self._say(
-                f"restored   room {room.name}: {len(memory.sessions)} sessions,"
+                f"restored   room {room.name}: {with_unit(len(memory.sessions), 'sessions')},"
                 f" {len(memory.places)} in line"
             )
         ledger = MemoryLedger.restore(room, self._clock, Entropy().bits, journal, memory)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from admission_world import HandClock
 from called_visitors import CallTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from redis_world import RedisServer
 
@@ -42,6 +42,9 @@ STEPS = st.lists(
     max_size=30,
 )
 
+MOVED = "move", "r", IDS[0], IDS[1]
+"""Which has a row."""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
@@ -54,6 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=STEPS)
+@example([("put", "r", one, row, None) for one, row in zip(IDS, ROWS, strict=False)] + [MOVED])
 def test_file_and_redis_do_what_a_dictionary_does(
     server: RedisServer, tmp_path: Path, steps: list[tuple[object, ...]]
 ) -> None:
@@ -107,9 +111,11 @@ def test_rows_follow_to_the_redis_of_all_data_centers(server: RedisServer) -> No
             await own.put("r", one, ROWS[number % 2], None)
         await bring(own, RedisCalls(link.client(TIMEOUT_S), "me"))
         assert len(await own.ids()) == len(IDS), "it is the same Redis"
+        await shared.put("r", IDS[0], b"brought before, by a process that was killed", None)
         await bring(own, shared)
         assert await own.ids() == []
-        assert [await shared.get("r", one) for one in IDS] == [ROWS[0], ROWS[1], ROWS[0]]
+        assert [await shared.get("r", one) for one in IDS[1:]] == [ROWS[1], ROWS[0]]
+        assert await shared.get("r", IDS[0]) not in ROWS
         await own.close()
 
     asyncio.run(play())

@@ -20,6 +20,7 @@ from receivers import MailReceiver
 from redis_world import RedisServer
 from visitors import NAVIGATES, Browser, Site
 
+from greenroom.calls.desk import PER_ADDRESS
 from greenroom.decision.verdict import Forward
 from greenroom.ledgers.calls import CALLS_FILE
 from greenroom.model.answer import Answer
@@ -187,10 +188,42 @@ def test_a_refused_address_gets_nothing_more_and_the_asker_is_not_told(
         assert b"No, send me nothing" in body(await site.visit(Browser(site.site), "GET", query))
         mailer = (*NAVIGATES, (b"sec-fetch-site", b"cross-site"))
         await site.visit(Browser(site.site), "POST", query, mailer)
-        assert await site.rows() == 0
         assert await site.asks(second, channel="email", to=ADDRESS.upper()) == "check"
         await site.passes(10_000)
         assert len(mails.messages) == 1
+
+    play(story)
+
+
+@pytest.mark.parametrize("why", ["its owner refused", "it was asked for too often"])
+def test_whoever_asks_is_told_the_same_of_any_address(play, mails: MailReceiver, why: str) -> None:
+    async def shown(site: CallSite, browser: Browser) -> str:
+        return state_of(await site.visit(browser, query="greenroom=call", headers=JSON))
+
+    async def story(site: CallSite) -> None:
+        first = site.joins(count=50)
+        assert await site.asks(first, channel="email", to=ADDRESS) == "check"
+        await site.passes(3_000)
+        if why == "its owner refused":
+            query = link_in(mails.messages[0][1]) + ".stop"
+            await site.visit(Browser(site.site), "POST", query)
+            assert await shown(site, first) == "check"
+        else:
+            for _ in range(PER_ADDRESS - 1):
+                await site.asks(site.joins(), channel="email", to=ADDRESS)
+            await site.passes(3_000)
+        before = len(mails.messages)
+        people = {ADDRESS: site.joins(), "bob@mail.example": site.joins()}
+        told: dict[str, list[str]] = {to: [] for to in people}
+        for wait_ms in (29 * 60_000, 2 * 60_000):
+            for to, browser in people.items():
+                told[to].append(await site.asks(browser, channel="email", to=to))
+                told[to].append(await shown(site, browser))
+            await site.passes(wait_ms)
+        for to, browser in people.items():
+            told[to].append(await shown(site, browser))
+            assert told[to] == ["check"] * 4 + ["none"], to
+        assert [str(mail["to"]) for _, mail in mails.messages[before:]] == ["bob@mail.example"]
 
     play(story)
 

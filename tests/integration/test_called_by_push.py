@@ -12,6 +12,7 @@ from decision_sites import sites_in
 from push_service import PushService, Subscription, signed_claims
 from visitors import Browser
 
+from greenroom.calls.desk import PER_ADDRESS
 from greenroom.calls.web_push import CURVE, bytes_of, encrypted, text_of
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
@@ -96,6 +97,17 @@ def test_a_browser_that_is_gone_ends_the_row_and_a_busy_service_is_tried_again(
             await site.passes(1_200_000, lambda: bool(service.requests))
             assert len(service.requests) == tries
             assert await site.rows() == 0
+
+    play(story)
+
+
+def test_a_browser_that_wants_too_much_is_told_so(play, service: PushService) -> None:
+    told = Subscription(service.url + "one").told
+
+    async def story(site: CallSite) -> None:
+        states = [await subscribes(site, site.joins(), told) for _ in range(PER_ADDRESS + 1)]
+        assert states == ["on"] * PER_ADDRESS + ["many"]
+        assert await site.rows() == PER_ADDRESS
 
     play(story)
 

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from admission_world import START_MS, small_room
 from called_visitors import CallSite, CallTable
 from decision_sites import sites_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visitors import NAVIGATES, Browser
+from visitors import NAVIGATES, Browser, Site
 
-from greenroom.calls.rules import LOOK_MAX_MS, CallStep, step
+from greenroom.calls.desk import Desk
+from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, CallStep, step
 from greenroom.calls.sender import CallSender
 from greenroom.model.answer import Answer
 from greenroom.model.call import VisitorCall
+from greenroom.model.event import Event
 from greenroom.model.visit import Outcome, Standing
 
 STEPS = st.lists(
@@ -117,6 +120,52 @@ def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
         site.site.clock.ms += LOOK_MAX_MS
         await site.sender.look()
         assert await site.store.ids() == after
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_place_that_moves_before_the_sender_knows_it_is_drawn_keeps_it(
+    tmp_path: Path, told: bool
+) -> None:
+    start_ms = START_MS + 1_500_000
+    event = Event(
+        id="e", name="sale", prequeue_start_ms=START_MS + 60_000, event_start_ms=start_ms,
+        event_end_ms=start_ms + 36_000_000, shuffle_at_event_start=True,
+    )  # fmt: skip
+    room = small_room(host="shop.example", new_users_per_minute=1, call_after_minutes=1)
+
+    async def story() -> None:
+        opened = Site(tmp_path, room, events=(event,))
+        site = CallSite(tmp_path, opened, 1, CallTable())
+        opened.advance(60_000)
+        waiting = site.joins(count=40)
+        await site.asks_if_in_line(waiting, "ann@mail.example")
+        site.others.append(waiting)
+        await site.passes(start_ms - 30_000 - opened.clock.ms)
+        ((room_id, old),) = await site.store.ids()
+        before = await site.calls.get(room_id, old)
+        assert before is not None
+        while opened.clock.ms < start_ms + 6_000:  # the sender does not look
+            opened.advance(LOOK_MS)
+            for browser in site.others:
+                browser.visit()
+        draw = opened.decisions.table.rooms[room_id].now.draw
+        assert draw is not None
+        place = draw.key(old, before[0].key)
+        assert place != before[0].key
+        desk = site.calling.desk
+        assert isinstance(desk, Desk)
+        if not told:
+            desk.move = lambda *_: None  # type: ignore[method-assign]
+        await move(site, waiting)
+        await asyncio.gather(*desk._tasks)
+        await site.sender.look()
+        ((_, new),) = await site.store.ids()
+        after = await site.calls.get(room_id, new)
+        assert after is not None
+        assert new != old
+        assert draw.key(new, after[0].key) == place
 
     asyncio.run(story())
 

@@ -45,8 +45,9 @@ class CallTable:
         self.rows.pop((room, ticket_id), None)
 
     async def move(self, room: str, old: bytes, new: bytes) -> None:
-        if (room, old) in self.rows:
-            self.rows[room, new] = self.rows.pop((room, old))
+        sealed = self.rows.pop((room, old), None)
+        if sealed is not None:
+            self.rows.setdefault((room, new), sealed)
 
     async def ids(self) -> list[tuple[str, bytes]]:
         return list(self.rows)

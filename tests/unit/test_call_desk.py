@@ -13,7 +13,7 @@ from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, network_of
 from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
-from greenroom.model.call import CONFIRM, EMAIL, VisitorCall
+from greenroom.model.call import CONFIRM, DECOY, EMAIL, VisitorCall
 from greenroom.model.record import replace
 from greenroom.outbound import Guard, OutboundPolicy
 
@@ -85,11 +85,25 @@ def test_a_row_says_in_which_data_center_its_place_is(tmp_path: Path) -> None:
         assert (await at.row()).center == "fra"
         guard = Guard(OutboundPolicy())
         there = Desk(at.calls, lambda: guard, lambda: True, at.errors.append, "iad")
-        there.move(ROOM, TICKET, b"b" * 12)
+        there.move(ROOM, TICKET, b"b" * 12, lambda key: min(key, 5))
         await asyncio.gather(*there._tasks)
         found = await at.calls.get(ROOM, b"b" * 12)
         assert found is not None
-        assert found[0].center == "iad"
+        assert (found[0].center, found[0].key) == ("iad", 5)
+        assert await at.calls.get(ROOM, TICKET) is None
+
+    plays(tmp_path, story)
+
+
+def test_a_row_that_moves_replaces_no_newer_one(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.calls.put(ROOM, b"b" * 12, OTHER)
+        at.desk.move(ROOM, TICKET, b"b" * 12, lambda key: key)
+        await asyncio.gather(*at.desk._tasks)
+        found = await at.calls.get(ROOM, b"b" * 12)
+        assert found is not None
+        assert found[0].to == OTHER.to
         assert await at.calls.get(ROOM, TICKET) is None
 
     plays(tmp_path, story)
@@ -161,9 +175,32 @@ def test_a_refusal_counts_for_the_address_whatever_became_of_the_row(
         elif then == "there is another address":
             await at.asks(at.desk.put, OTHER, "192.0.2.1")
         assert await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
-        assert len(at.table.rows) == (then == "there is another address")
+        if then == "there is another address":
+            assert (await at.row()).to == OTHER.to
+        elif then == "nothing":
+            assert await is_decoy(at)
+            assert not await at.asks(at.desk.confirm, CALL.asked_ms)
         at.table.rows.clear()
-        await at.asks(at.desk.put, replace(CALL, to=CALL.to.upper()), "192.0.2.1")
+        left = replace(CALL, to=CALL.to.upper())
+        assert await at.asks(at.desk.put, left, "192.0.2.1") == "check"
+        assert await is_decoy(at)
+        await at.asks(at.desk.put, replace(left, asked_ms=2_000, travel_ms=1), "192.0.2.1")
+        assert await is_decoy(at)
+        assert (await at.row()).asked_ms == 1_000, "as of an address that is asked for again"
+
+    plays(tmp_path, story)
+
+
+async def is_decoy(at: DeskAtWork) -> bool:
+    row = await at.row()
+    return row.sent == DECOY and not row.confirmed and "@" not in row.to
+
+
+def test_who_confirmed_and_then_refuses_has_no_row(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        assert await at.asks(at.desk.confirm, CALL.asked_ms)
+        assert await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
         assert not at.table.rows
 
     plays(tmp_path, story)

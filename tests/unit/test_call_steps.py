@@ -2,7 +2,7 @@
 
 import pytest
 
-from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, drawn, step
+from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, drawn, rekeyed, step
 from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
@@ -67,6 +67,13 @@ def test_after_a_draw_soon_comes_again_only_where_the_turn_is_farther_than_the_w
     assert drawn(told, 7, waits(30), 0) == told, "the same place"
     assert drawn(told, 8, Outcome(Standing.WAITING, ahead=3), 0) == told, "not known yet"
     assert drawn(ASKED, 8, waits(30), 0) == replace(ASKED, key=8)
+
+
+def test_who_moves_before_the_place_drawn_is_known_may_be_sent_soon_again() -> None:
+    told = replace(CALLS, sent=SOON)
+    assert rekeyed(told, 8) == replace(CALLS, key=8)
+    assert rekeyed(told, 7) == told, "the same place"
+    assert rekeyed(replace(ASKED, sent=CONFIRM), 8) == replace(ASKED, key=8, sent=CONFIRM)
 
 
 def test_a_row_far_from_its_turn_is_looked_at_once_a_minute() -> None:

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from greenroom.calls.rules import rekeyed
 from greenroom.calls.web_push import CURVE, bytes_of, public_bytes, text_of, vapid_key
 from greenroom.decision.calling import Channels
 from greenroom.decision.forwarded import parse_address
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
-from greenroom.model.call import PUSH, VisitorCall
+from greenroom.model.call import DECOY, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import HOME_BYTES
 from greenroom.outbound import Guard, OutboundRefused, read_target
@@ -135,8 +136,8 @@ class Desk:
     ) -> None:
         self._run(self._drop(room_id, ticket_id), then, False)
 
-    def move(self, room_id: str, old: bytes, new: bytes) -> None:
-        self._run(self._move(room_id, old, new), lambda _: None, None)
+    def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
+        self._run(self._move(room_id, old, new, drawn), lambda _: None, None)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -150,35 +151,55 @@ class Desk:
             return "many"
         if not await take(self._named("room", room_id), PER_ROOM, PER_ROOM_MS):
             return "many"
-        counted = False
+        may_send: bool | None = None
         for _ in range(WRITES):
             before = await calls.get(room_id, ticket_id)
             was, wanted = before[1] if before else None, call
-            if before is not None and _same(before[0], call):
+            if before is not None and self._same(before[0], call):
                 wanted = replace(before[0], travel_ms=call.travel_ms, center=self._center)
-            elif not counted and not await take(
-                _named_address(calls.hashed(call.to)), PER_ADDRESS, PER_ADDRESS_MS
-            ):
-                # The answer is the same: it must not tell who has refused.
-                await calls.store.drop(room_id, ticket_id)
-                return _state(call)
             else:
-                counted = True
+                if may_send is None:
+                    name = _named_address(calls.hashed(call.to))
+                    may_send = await take(name, PER_ADDRESS, PER_ADDRESS_MS)
                 if before is not None:  # the link to the address before must not confirm this one
                     wanted = replace(call, asked_ms=max(call.asked_ms, before[0].asked_ms + 1))
+                if not may_send:
+                    if call.channel == PUSH:  # whoever has the endpoint is its owner
+                        await calls.store.drop(room_id, ticket_id)
+                        return "many"
+                    wanted = self._decoy(wanted)
             if await calls.put(room_id, ticket_id, wanted, was):
                 return _state(wanted)
         return "invalid"
 
-    async def _move(self, room_id: str, old: bytes, new: bytes) -> None:
+    def _decoy(self, call: VisitorCall) -> VisitorCall:
+        """In its place, so that no answer tells who has refused."""
+        return replace(call, to=self._calls.hashed(call.to).hex(), sent=DECOY)
+
+    def _same(self, before: VisitorCall, call: VisitorCall) -> bool:
+        hashed = self._calls.hashed
+        to = before.to if before.sent == DECOY else hashed(before.to).hex()
+        return (before.channel, to, before.p256dh, before.auth) == (
+            call.channel, hashed(call.to).hex(), call.p256dh, call.auth,
+        )  # fmt: skip
+
+    async def _move(
+        self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]
+    ) -> None:
+        await self._stays_there(room_id, old, drawn)
         await self._calls.store.move(room_id, old, new)
+        await self._stays_there(room_id, new, drawn)  # the sender was quicker, or it has a row
+
+    async def _stays_there(
+        self, room_id: str, ticket_id: bytes, drawn: Callable[[int], int]
+    ) -> None:
+        """The place is in this data center, with the key that a draw gave to the id before."""
         for _ in range(WRITES):
-            found = await self._calls.get(room_id, new)
-            if found is None or found[0].center == self._center:
+            found = await self._calls.get(room_id, ticket_id)
+            if found is None:
                 return
-            if await self._calls.put(
-                room_id, new, replace(found[0], center=self._center), found[1]
-            ):
+            call = replace(rekeyed(found[0], drawn(found[0].key)), center=self._center)
+            if call == found[0] or await self._calls.put(room_id, ticket_id, call, found[1]):
                 return
 
     def _usable(self, call: VisitorCall) -> bool:
@@ -198,7 +219,7 @@ class Desk:
     async def _confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
         for _ in range(WRITES):
             found = await self._calls.get(room_id, ticket_id)
-            if found is None or found[0].asked_ms != asked_ms:
+            if found is None or found[0].asked_ms != asked_ms or found[0].sent == DECOY:
                 return False
             if found[0].confirmed or await self._calls.put(
                 room_id, ticket_id, replace(found[0], confirmed=True, sent=""), found[1]
@@ -209,9 +230,16 @@ class Desk:
     async def _refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
         # The row may be gone by now, or have another address.
         await self._calls.store.block(_named_address(address), REFUSED_MS)
-        found = await self._calls.get(room_id, ticket_id)
-        if found is not None and self._calls.hashed(found[0].to) == address:
-            await self._calls.store.drop(room_id, ticket_id)
+        for _ in range(WRITES):
+            found = await self._calls.get(room_id, ticket_id)
+            if found is None or self._calls.hashed(found[0].to) != address:
+                return True
+            if found[0].confirmed:
+                break
+            # were it gone, whoever asked would know
+            if await self._calls.put(room_id, ticket_id, self._decoy(found[0]), found[1]):
+                return True
+        await self._calls.store.drop(room_id, ticket_id)
         return True
 
     async def _drop(self, room_id: str, ticket_id: bytes) -> bool:
@@ -251,12 +279,6 @@ def network_of(client: str) -> str:
     if address is None:
         return ""
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
-
-
-def _same(one: VisitorCall, other: VisitorCall) -> bool:
-    return (one.channel, one.to, one.p256dh, one.auth) == (
-        other.channel, other.to, other.p256dh, other.auth,
-    )  # fmt: skip
 
 
 def _of(room_id: str) -> str:

@@ -63,6 +63,12 @@ def drawn(call: VisitorCall, key: int, outcome: Outcome, absent_ahead: int) -> V
     return replace(call, key=key, sent=call.sent if near or call.sent != SOON else "")
 
 
+def rekeyed(call: VisitorCall, key: int) -> VisitorCall:
+    """As `drawn`, of a place that moves before its turn is known: *soon* may come once too often."""
+    sent = "" if key != call.key and call.sent == SOON else call.sent
+    return replace(call, key=key, sent=sent)
+
+
 def _lower_ms(outcome: Outcome, estimate: Estimate, absent_ahead: int) -> int:
     """The lower quartile, and the share of those ahead who are not in line."""
     return int(estimate.p25_s * 1000 * (1 + absent_ahead / (outcome.ahead + 1)))

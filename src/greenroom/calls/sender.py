@@ -17,7 +17,7 @@ import structlog
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
-from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, Absent, drawn, step
+from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, Absent, drawn, rekeyed, step
 from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
 from greenroom.decision.moving_place import has_place, successor
@@ -166,7 +166,7 @@ class CallSender:
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now
         key = room.draw.key(ticket_id, call.key) if room.draw else call.key
         outcome = await _asked(room.ledger.reclaim, ticket_id, key)
-        if outcome is None or await self._has_moved(room, ticket_id, key, outcome):
+        if outcome is None or await self._has_moved(room, ticket_id, found, key, outcome):
             return
         opened = room.calls and not room.effective.ledger_room.queue_all
         draws_at_ms = room.draws_at_ms if room.calls and not room.room.queue_all else 0
@@ -197,7 +197,12 @@ class CallSender:
         return self._taken[center] is not None
 
     async def _has_moved(
-        self, room: CompiledRoom, ticket_id: bytes, key: int, outcome: Outcome
+        self,
+        room: CompiledRoom,
+        ticket_id: bytes,
+        found: tuple[VisitorCall, bytes],
+        key: int,
+        outcome: Outcome,
     ) -> bool:
         """The row goes along where whoever moved the place was stopped before, or is slower."""
         if outcome.standing is not Standing.GONE or not room.moves:
@@ -206,7 +211,12 @@ class CallSender:
         there = await _asked(room.ledger.peek, new, key)
         if not (outcome.moved or (there is not None and has_place(there))):
             return False
-        await self._calls.store.move(room.room.id, ticket_id, new)
+        row, (call, sealed) = (room.room.id, ticket_id), found
+        if key != call.key:  # the new id was not drawn
+            changed = await self._calls.put(*row, rekeyed(call, key), sealed)
+            if changed is None:
+                return True
+        await self._calls.store.move(*row, new)
         return True
 
     async def _count(self, room_id: str, ticket_id: bytes) -> None:

@@ -108,7 +108,8 @@ class CallDesk(Protocol):
 
     def drop(self, room_id: str, ticket_id: bytes, then: Callable[[bool], None] = ...) -> None: ...
 
-    def move(self, room_id: str, old: bytes, new: bytes) -> None: ...
+    def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
+        """`drawn`: the key by which a place of the old id counts."""
 
 
 class Calling(OwnPage):

@@ -409,7 +409,9 @@ class DecisionService:
 
     def _moved(self, room: CompiledRoom, old: bytes, new: bytes) -> None:
         if self.calling.desk is not None:
-            self.calling.desk.move(room.room.id, old, new)
+            draw = room.draw
+            drawn = (lambda key: draw.key(old, key)) if draw else (lambda key: key)
+            self.calling.desk.move(room.room.id, old, new, drawn)
 
     def _receipt(self, asked: Inquiry) -> Verdict:
         room, ticket = asked.room, asked.found[0][0]

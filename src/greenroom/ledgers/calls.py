@@ -29,7 +29,7 @@ class CallStore(Protocol):
     async def drop(self, room: str, ticket_id: bytes) -> None: ...
 
     async def move(self, room: str, old: bytes, new: bytes) -> None:
-        """The place goes on under the id `new`."""
+        """The place goes on under the id `new`, which keeps the row that it has."""
 
     async def ids(self) -> list[tuple[str, bytes]]: ...
 
@@ -82,8 +82,9 @@ class CallFile:
 
     async def move(self, room: str, old: bytes, new: bytes) -> None:
         if self._path.exists():
-            change = "UPDATE OR REPLACE calls SET ticket = ? WHERE room = ? AND ticket = ?"
-            await self._write(change, new, room, old)
+            change = "UPDATE OR IGNORE calls SET ticket = ? WHERE room = ? AND ticket = ?"
+            if not await self._write(change, new, room, old):
+                await self.drop(room, old)
 
     async def ids(self) -> list[tuple[str, bytes]]:
         rows = await self._read("SELECT room, ticket FROM calls")

@@ -9,11 +9,16 @@ EMAIL, PUSH = "email", "push"
 
 CONFIRM, SOON, NOW = "confirm", "soon", "now"
 
+DECOY = "decoy"
+"""In `sent`, of an address that must get nothing: the row looks like one not confirmed, and has a hash
+for the address.
+"""
+
 
 class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """`to`: the e-mail address or the push endpoint. `key`: the place. `url`: of the page, without
     query. `p256dh`, `auth`: the browser's, and `vapid`: the id of ours, for push. `sent`: the last
-    of the messages. `center`: the data center whose ledger has the place.
+    of the messages, or DECOY. `center`: the data center whose ledger has the place.
     """
 
     channel: str

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 """Where no room calls anybody: rows of a room that has stopped it have to end."""
 
+PROBE_MS = 10_000
+
 
 class ProcessCalls:
     def __init__(
@@ -77,9 +79,14 @@ class ProcessCalls:
 
 async def bring(former: CallStore, store: CallStore) -> None:
     """A data center that was the only one kept its rows in its own Redis, which may be this one."""
+    probe = f"bring:{secrets.token_hex(8)}"
+    await former.take(probe, 1, PROBE_MS)
+    if not await store.take(probe, 1, PROBE_MS):
+        return  # it is this one
     for row in await former.ids():
         sealed = await former.get(*row)
-        if sealed is not None and await store.put(*row, sealed, None):
+        if sealed is not None:  # there may be one that a process brought before it was killed
+            await store.put(*row, sealed, None)
             await former.drop(*row)
 
 

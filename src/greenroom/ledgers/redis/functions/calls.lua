@@ -7,12 +7,12 @@ local function put(keys, args)
   return 1
 end
 
--- KEYS rows; ARGV old row, new row.
+-- KEYS rows; ARGV old row, new row, which keeps what it has.
 local function move(keys, args)
   local sealed = redis.call('HGET', keys[1], args[1])
   if not sealed then return 0 end
   redis.call('HDEL', keys[1], args[1])
-  redis.call('HSET', keys[1], args[2], sealed)
+  if not redis.call('HGET', keys[1], args[2]) then redis.call('HSET', keys[1], args[2], sealed) end
   return 1
 end
 

@@ -18,6 +18,8 @@ from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import Provisional
+from greenroom.admission.ledger.transfers import take_over
+from greenroom.admission.ledger.visiting import visit
 from greenroom.admission.records import LedgerMemory, stand_ins
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -264,3 +266,20 @@ def test_a_damaged_journal_may_have_lost_a_renewal_too() -> None:
             if found.standing is Standing.ADMITTED:
                 admitted.add(one)
     assert len(admitted) == TOTAL - 1, "the one who renewed is inside"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"strong_sessions": True}, {"disable_session_renewal": True}, {}]
+)
+def test_a_session_that_moves_out_of_an_older_copy_lasts_as_long_as_its_ticket_says(
+    changes: dict[str, bool],
+) -> None:
+    ledger, one = Ledger(small_room(**changes), "there", 1, START_MS), ticket_id(1)
+    now_ms = START_MS + 50_000
+    renewed_ms = now_ms - 1_000
+    ledger.lease.answered_ms = now_ms
+    visit(ledger, one, make_key(START_MS, 1), "here", renewed_ms, renewed_ms, now_ms, 0)
+    take_over(ledger, one, START_MS, now_ms)  # as the copy knows it
+    found = ledger.sessions.renewed(one)
+    assert found is not None
+    assert found >= renewed_ms

@@ -31,7 +31,8 @@ def take_over(ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: in
     """
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
-        renewed_ms = max(renewed_ms, claim.served_ms)
+        # the ticket may know of a renewal that an older copy does not
+        renewed_ms = max(renewed_ms, claim.served_ms, claim.renewed_ms)
     ledger.leave_line(ticket_id)
     ledger.moves.found(ticket_id)
     if ticket_id in sessions.inside:

@@ -155,7 +155,7 @@ local function take_over(id, renewed_ms)
   local claim = claim_of(id)
   if claim then
     call('HDEL', k.claims, id)
-    renewed_ms = max(renewed_ms, claim.served_ms)
+    renewed_ms = max(renewed_ms, claim.served_ms, claim.renewed_ms) -- the ticket may know of a renewal that an older copy does not
   end
   local known_ms, age = session_of(id)
   if waiter(id) then leave_line(id, key_of(id)) end

@@ -160,3 +160,16 @@ def test_a_ticket_that_is_used_twice_is_one_visitor(site_of: Open) -> None:
     forward(copy.visit())
     assert site.ledgers[site.rooms[0].id].gauges().active == 1
     assert site.counted.of(site.rooms[0].id)["reentered"] == 1
+
+
+@pytest.mark.parametrize("later_ms", [6_000, 600_000])
+def test_no_link_is_offered_for_a_session_that_is_over(site_of: Open, later_ms: int) -> None:
+    site = site_of(total_active_users=2)
+    visitor = inside(site)
+    fails(visitor)
+    assert b"greenroom=move." in visitor.visit(query="greenroom=move").body  # type: ignore[union-attr]
+    site.advance(SESSION_MS + later_ms)
+    reply = visitor.visit(query="greenroom=move")
+    assert isinstance(reply, Answer)
+    assert reply.body == b""
+    assert forward(visitor.visit()).reentered

@@ -211,6 +211,8 @@ class MovingPlace(OwnPage):
         if moves:
             return self._moved(asked) if holder is not None else ONWARD
         arrival, room = asked.arrival, asked.room
+        if holder is None and _is_over(asked):
+            return ONWARD  # a press would find nothing; the page gives a turn that is kept
         url = self.link(asked)
         if prefers_json(arrival.header(b"accept")):
             return for_scripts(
@@ -312,6 +314,13 @@ class MovingPlace(OwnPage):
 
 def has_place(outcome: Outcome) -> bool:
     return outcome.standing is Standing.ACTIVE or outcome.position > 0
+
+
+def _is_over(asked: Inquiry) -> bool:
+    """Whether the ticket's session must have ended, wherever it is."""
+    ticket, room = asked.found[0][0], asked.room.room
+    ends_ms = ticket.checked_ms + ticket.refresh_ms + room.session_ms + room.renewal_age_ms
+    return bool(ticket.accepted_ms) and asked.now_ms >= ends_ms
 
 
 def _in_app(arrival: Arrival) -> bool:

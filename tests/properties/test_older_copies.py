@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from admission_world import START_MS, HandClock, answer_of, small_room, ticket_id
 from examples import examples
-from redis_twin import Twin
+from redis_twin import HERE, Twin
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import Provisional
-from greenroom.admission.ledger.transfers import take_over
-from greenroom.admission.ledger.visiting import visit
+from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.records import LedgerMemory, stand_ins
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -41,11 +41,18 @@ FAILED: Story = [("come", 0), ("fail", 0), *RENEWED_SINCE[1:]]
 AGAIN: Story = [*FAILED[:-20], ("pass", 20_000), ("come", 3), ("start", 0), *FAILED[-20:]]
 """From the same copy, in the time in which nothing is freed."""
 LENGTHENED: Story = [*RENEWED_SINCE[:-20], ("last", 2), *[("pass", 9_000)] * 20]
+LENGTHENED_SINCE: Story = [
+    *RENEWED_SINCE[:4], ("last", 2), *RENEWED_SINCE[4:-20], *[("pass", 9_000)] * 20,
+]  # fmt: skip
+SENT_OUT_SINCE: Story = [
+    *RENEWED_SINCE[:4], ("pass", 1_000), ("send out", 0), ("start", 0), *[("pass", 9_000)] * 9,
+]  # fmt: skip
 PASSED: Story = [
     ("come", 0), ("come", 1), ("ask", 2), ("copy", 0), ("pass", 3_001), ("view", 2), ("pass", 3_001),
     ("view", 2), ("start", 0), *[("pass", 4_000)] * 20,
 ]  # fmt: skip
-STORIES = (RENEWED_SINCE, OVER_AT_THE_START, FAILED, AGAIN, LENGTHENED, PASSED)
+SETTINGS_SINCE = (LENGTHENED_SINCE, SENT_OUT_SINCE)
+STORIES = (RENEWED_SINCE, OVER_AT_THE_START, FAILED, AGAIN, LENGTHENED, PASSED, *SETTINGS_SINCE)
 
 
 class Copied(Twin):
@@ -89,7 +96,7 @@ class Copied(Twin):
                 self.server.delete(key)
         for key, row in rows.items():
             self.server.restore(key, 0, row)
-        self._call("configure")
+        self._call("inspect")
 
     def tell(self, what: str, value: int) -> None:
         one, key = ticket_id(value), make_key(START_MS, value)
@@ -97,6 +104,9 @@ class Copied(Twin):
             self.advance(value)
         elif what == "last":
             self.configure(session_duration=value, queueing_method="fifo")
+        elif what == "send out":
+            self.end_all_sessions(0)
+            self.pages.clear()
         elif what in ("copy", "start"):
             getattr(self, what)()
         elif what == "leave":
@@ -240,6 +250,7 @@ def test_a_ledger_that_believes_a_copy_is_found(
         ("if doubts() then\n    state.closing, count", "if false then\n    state.closing, count"),
         ("state.closing_until_ms + max(0, s.life_ms - before.life_ms)", "state.closing_until_ms"),
         ("or 0) > state.born_ms", "or 0) > 0"),
+        ("if open_ledger(room, settings) then settle() end", "open_ledger(room, settings)"),
     ],
 )  # fmt: skip
 def test_a_redis_that_believes_a_copy_is_found(
@@ -247,6 +258,8 @@ def test_a_redis_that_believes_a_copy_is_found(
 ) -> None:
     with broken_library(server.client(), whole, broken):
         assert found(server)
+        if "open_ledger" in whole:
+            assert all(told(server, False, story) for story in SETTINGS_SINCE)
 
 
 def test_a_damaged_journal_may_have_lost_a_renewal_too() -> None:
@@ -268,18 +281,33 @@ def test_a_damaged_journal_may_have_lost_a_renewal_too() -> None:
     assert len(admitted) == TOTAL - 1, "the one who renewed is inside"
 
 
+def moved_out(server: RedisServer, **changes: bool) -> list[str]:
+    """Of a copy there, that knows of no renewal; the visitor's ticket knows one."""
+    site = Twin(server.client(), small_room(**changes), 1, (HERE, "there"))
+    for _ in range(3):
+        site.advance(20_000)
+        site.hear_from_there_alive(False)
+        site.sync()
+    one, renewed_ms = ticket_id(1), site.now_ms - 1_000
+    site.visit(one, make_key(START_MS, 1), "there", renewed_ms)
+    up = SyncUp(
+        "there", 1, 4, site.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0,
+        moves=MovesUp(1, ((one, HERE, 50_000),), 0),
+    )  # fmt: skip
+    site.hear_from_there(up)
+    site.sync()
+    score = server.client().zscore(f"{site.place}:inside", one) or 0
+    for known_ms in (site.ledgers.sessions.renewed(one) or 0, int(score) // 2048):
+        site.law(known_ms >= renewed_ms, f"over {renewed_ms - known_ms} ms before the ticket")
+    return site.found
+
+
 @pytest.mark.parametrize(
     "changes", [{"strong_sessions": True}, {"disable_session_renewal": True}, {}]
 )
 def test_a_session_that_moves_out_of_an_older_copy_lasts_as_long_as_its_ticket_says(
-    changes: dict[str, bool],
+    server: RedisServer, changes: dict[str, bool]
 ) -> None:
-    ledger, one = Ledger(small_room(**changes), "there", 1, START_MS), ticket_id(1)
-    now_ms = START_MS + 50_000
-    renewed_ms = now_ms - 1_000
-    ledger.lease.answered_ms = now_ms
-    visit(ledger, one, make_key(START_MS, 1), "here", renewed_ms, renewed_ms, now_ms, 0)
-    take_over(ledger, one, START_MS, now_ms)  # as the copy knows it
-    found = ledger.sessions.renewed(one)
-    assert found is not None
-    assert found >= renewed_ms
+    assert moved_out(server, **changes) == []
+    with broken_library(server.client(), ", claim.served_ms, claim.renewed_ms)", ")"):
+        assert moved_out(server, **changes)

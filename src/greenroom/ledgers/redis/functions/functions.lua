@@ -19,12 +19,40 @@ local function newer_summary(number)
   return state.summary > 0 and call('GET', k.summary) or NIL
 end
 
+-- The settings of this call count from now on.
+local function settle()
+  sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
+  if given == state.settings then return end
+  local before = s
+  s, state.settings = read_settings(given), given
+  newcomers.configure()
+  if s.claim_ms > 0 then state.watched = 1 end
+  if s.life_ms ~= before.life_ms then
+    if doubts() then state.closing_until_ms = state.closing_until_ms + max(0, s.life_ms - before.life_ms) end
+    local ended, _, passing = end_sessions(now - before.life_ms, SWEEP_SYNC, before.life_ms)
+    expire(ended, passing)
+  end
+  if s.sessions_ended_ms > state.told_ended_ms then
+    state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
+    close(end_every_session())
+  end
+  if before.rejecting and not s.rejecting then
+    state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
+  end
+  dirty = true
+end
+
+-- A state that may be older may not know the newest settings: those of whoever calls first count.
+local function open(room, settings)
+  if open_ledger(room, settings) then settle() end
+end
+
 -- ARGV: settings of a new ledger, operations as `<B c12 d I4 I4` (what, ticket id, key, random_bits: low half, high half; behind a move the new id), numbers of the forecast and of the summary known.
 -- Answers `<dddddddd` (time, permits, pace a minute, line ahead, permits to ask for, number of the forecast, unseen newcomers, for how many permits
 -- requests that cannot wait may ask), then one answer an operation; and the forecast and the summary, if others are known.
 function CALLS.handle(keys, argv)
   local room, operations = keys[1], argv[2]
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   passes_left = 0
   local answers = {''}
   local at = 1
@@ -52,7 +80,7 @@ end
 -- answers first, whether visitors are let in and how many should check in now as `<Bd`, then the key, rank and plain wait of the
 -- last of those and of all candidates as `<ddd`; and the forecast and the summary, if others are known.
 function CALLS.line_table(keys, argv)
-  open_ledger(keys[1], argv[1])
+  open(keys[1], argv[1])
   sweep_when_due()
   local due = s.open and min(state.waiting, state.permits + max(1, ceil(state.lookahead)) + ceil(state.pace * TABLE_LOOK_S)) or 0
   local found = {heading(0), struct.pack('<Bd', s.open and not cut_off() and 1 or s.open and 2 or 0, due)}
@@ -74,29 +102,9 @@ end
 
 -- ARGV: settings. They count from now on; the same ones again change nothing.
 function CALLS.configure(keys, argv)
-  local room = keys[1]
-  open_ledger(room, argv[1])
-  sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
-  if given ~= state.settings then
-    local before = s
-    s, state.settings = read_settings(given), given
-    newcomers.configure()
-    if s.claim_ms > 0 then state.watched = 1 end
-    if s.life_ms ~= before.life_ms then
-      if doubts() then state.closing_until_ms = state.closing_until_ms + max(0, s.life_ms - before.life_ms) end
-      local ended, _, passing = end_sessions(now - before.life_ms, SWEEP_SYNC, before.life_ms)
-      expire(ended, passing)
-    end
-    if s.sessions_ended_ms > state.told_ended_ms then
-      state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
-      close(end_every_session())
-    end
-    if before.rejecting and not s.rejecting then
-      state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS
-    end
-    dirty = true
-  end
-  close_ledger(room)
+  open(keys[1], argv[1])
+  settle()
+  close_ledger(keys[1])
   return 'OK'
 end
 
@@ -104,7 +112,7 @@ end
 -- A fourth one: the last report of this epoch (`farewell` in admission/ledger/exchange.py); false where no fence is known to be in force.
 function CALLS.report(keys, argv)
   local room, want, last = keys[1], tonumber(argv[3]), argv[4] ~= nil
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   sweep(SWEEP_SYNC)
   if last and (state.fence_ms == 0 or fenced()) then
     close_ledger(room)
@@ -162,7 +170,7 @@ end
 -- arrivals (`c12 d`), wanted (`c12 B` and a name) and denied (`c12`), end to end; and the summary, as the forecast. Answers which time it is.
 function CALLS.apply(keys, argv)
   local room, down = keys[1], cmsgpack.unpack(argv[2])
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   if down.epoch == state.epoch and down.number > state.applied then -- a lower number may be of a lost coordinator: refused
     if down.answers == state.reports then
       put_time_right(down)
@@ -196,7 +204,7 @@ end
 -- ARGV: settings of a new ledger. Its state and everything the laws of conservation are about, as a map.
 function CALLS.inspect(keys, argv)
   local room = keys[1]
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   trim_minute()
   local found = {called = count_called(), now_ms = now, confirm = newcomers.confirm()}
   for _, name in ipairs(FIELDS) do
@@ -225,7 +233,7 @@ end
 
 -- ARGV: settings of a new ledger. What analytics count, {field, count, ...}, and takes it away: ages of ended sessions, and `abandoned`.
 function CALLS.tally(keys, argv)
-  open_ledger(keys[1], argv[1])
+  open(keys[1], argv[1])
   sweep_when_due()
   if watches_turns() and call('ZCARD', k.absent) > 0 then -- places whose turn is too long ago are abandoned
     local over = s.claim_ms == 0 and '+inf'
@@ -246,7 +254,7 @@ end
 -- ARGV: settings of a new ledger, a key, from which other key on ('-inf': all), how many at most. Those in line before it: {id, key, ...}.
 function CALLS.before(keys, argv)
   local room = keys[1]
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   if argv[3] == '-inf' then sweep(SWEEP_SYNC) end
   local found = call('ZRANGEBYSCORE', k.line, argv[3], '(' .. argv[2], 'WITHSCORES', 'LIMIT', 0, argv[4])
   close_ledger(room)
@@ -256,7 +264,7 @@ end
 -- ARGV: settings of a new ledger, then pairs of id and key: from now on they stand by these keys, if they are in line.
 function CALLS.rekey(keys, argv)
   local room = keys[1]
-  open_ledger(room, argv[1])
+  open(room, argv[1])
   for place = 2, #argv, 2 do
     local old, key = key_of(argv[place]), tonumber(argv[place + 1])
     if old and old ~= key then

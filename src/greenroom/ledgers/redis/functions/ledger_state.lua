@@ -193,7 +193,7 @@ local function put_time_right(down)
   now = max(now, clocks[2])
 end
 
--- Opens the ledger of `room` now; when there is none, an empty one with these settings.
+-- Opens the ledger of `room` now; when there is none, an empty one with these settings. Whether its state may be older than the newest.
 local function open_ledger(room, settings)
   call, floor, ceil, min, max = redis.call, math.floor, math.ceil, math.min, math.max
   k, dirty = keys_of(room), false
@@ -221,6 +221,7 @@ local function open_ledger(room, settings)
       state.empty_ms = now -- what it admitted after this state was saved is not known
       state.closing_until_ms = now + s.life_ms + CLOSING_MS -- nor what it renewed
       if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
+      return true
     end
   else
     s = read_settings(given)

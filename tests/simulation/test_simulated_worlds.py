@@ -8,6 +8,7 @@ from small_worlds import (
     CUT,
     GHOSTS,
     LOST,
+    MOVED_BEHIND_A_CUT,
     OPERATED,
     STEPPED,
     STOPPED,
@@ -70,6 +71,12 @@ def test_limits_and_laws_hold_in_three_hundred_worlds() -> None:
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_limits_and_laws_hold_when_an_operator_gives_a_dead_data_center_up(seed: int) -> None:
     assert given_up(seed) == []
+
+
+def test_the_place_of_a_kept_turn_is_lost_only_where_a_cut_hides_that_it_was_given() -> None:
+    watch = watched(little(**MOVED_BEHIND_A_CUT), 7)
+    assert verdict(watch) == []
+    assert watch.world.crowd.places_untold == 1
 
 
 def test_permits_that_reach_only_ghosts_do_not_hold_up_the_line() -> None:

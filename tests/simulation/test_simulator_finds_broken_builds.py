@@ -7,10 +7,13 @@ import pytest
 from broken_builds import Break, Broken, Trial, around, found_by, must_be_found
 from small_worlds import (
     CUT,
+    FAILED,
     FIRST_LINE,
     GHOSTS,
     LOST,
     LOWERED,
+    MOVED,
+    MOVED_BEHIND_A_CUT,
     OUTAGE,
     PASSED,
     REMOVED,
@@ -126,9 +129,6 @@ def counts_a_push_again_that_comes_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(followed_origin, "reports_of_push", trusting)
 
 
-FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 450}
-
-
 @broken_in(**FAILED)
 def keeps_no_turn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Failures, "end", lambda *_: [])
@@ -146,9 +146,6 @@ def keeps_a_turn_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Failures, "is_taken", lambda *_: True)
 
 
-MOVED = FAILED | {"behaviour": Behaviour(visit_s=20, moving=0.3)}
-
-
 @broken_in(**MOVED)
 def keeps_a_turn_where_its_visitor_is_not(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MovingTurns, "leave", lambda *_: [])
@@ -160,6 +157,18 @@ def tells_no_other_data_center_that_a_turn_was_used(patch: pytest.MonkeyPatch) -
         return original(self, ticket_id, to, now_ms) if to != EVERYWHERE else []
 
     around(patch, MovingTurns, "leave", quiet)
+
+
+@broken_in(2, **MOVED_BEHIND_A_CUT)
+def revives_no_place_where_it_hears_of_a_turn(patch: pytest.MonkeyPatch) -> None:
+    def hear(original: Any, self: MovingTurns, *heard: Any) -> Any:
+        revive, self._revive = self._revive, lambda _: None
+        try:
+            return original(self, *heard)
+        finally:
+            self._revive = revive
+
+    around(patch, MovingTurns, "hear", hear)
 
 
 @broken_in(4, **MOVED | {"faults": (*MOVED["faults"], Fault("partition", 100, 200, (1,)))})

@@ -137,6 +137,15 @@ OUTAGE = {
 """Of two data centers with a line one dies."""
 
 
+FAILED = {"faults": (Fault("origin down", 60, 330),), "lasts_s": 450}
+
+MOVED = FAILED | {"behaviour": Behaviour(visit_s=20, moving=0.3)}
+
+MOVED_BEHIND_A_CUT = MOVED | {
+    "faults": (Fault("origin down", 60, 330), Fault("partition", 100, 200, (1,)))
+}
+
+
 def given_up(seed: int = 1) -> list[str]:
     """One dies, and an operator says so; its ledger comes back as it was, behind its fence."""
     watch = Watch(World(little(**OUTAGE, fence_s=60), streams_of(seed)))

@@ -263,7 +263,8 @@ def _kept(watch: Watch) -> list[str]:
     if FORGETFUL & kinds:
         return []
     found = [f"{crowd.cut_short} sessions ended before their time"] * (crowd.cut_short > 0)
-    return found + [f"{crowd.places_lost} places were lost"] * (crowd.places_lost > 0)
+    lost = crowd.places_lost + (0 if CUTTING & kinds else crowd.places_untold)
+    return found + [f"{lost} places were lost"] * (lost > 0)
 
 
 def living_sessions(system: LeaseModel) -> Iterator[int]:
@@ -398,7 +399,7 @@ CHECKS: dict[str, Check] = {
     ),
     "I12": Check(
         "a session lasts as long as was said, and a ticket that is in time keeps its place, but for"
-        " lost ledgers",
+        " lost ledgers, and the place of a kept turn where a cut hides that it was given",
         _kept,
     ),
     "I13": Check(

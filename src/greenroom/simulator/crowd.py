@@ -50,6 +50,8 @@ class Crowd:
         """Sessions that ended before the moment promised with the last page; places lost by
         visitors who came back in time.
         """
+        self.places_untold = 0
+        """More of them, of a kept turn: lost where it may not be known yet that it was given."""
         self.sent_back = 0
         """Visitors admitted and later told to wait, although nothing holds sessions that move."""
         self.searched = self.forgotten = 0
@@ -209,7 +211,10 @@ class Crowd:
                     self._agenda.after(outcome.refresh_ms * part // RELOADS, self._reloads, visitor)
         elif standing is Standing.GONE:
             self.too_late += visitor.returns
-            self.places_lost += now_ms < visitor.attempted_ms + PLACE_KEPT_MS
+            if now_ms < visitor.attempted_ms + PLACE_KEPT_MS:
+                told = visitor.center in self.turns_known.get(visitor.number, {visitor.center})
+                self.places_lost += told
+                self.places_untold += not told
             self._begins_anew(visitor)
         else:
             self._enters(visitor, outcome, now_ms)

@@ -1,6 +1,7 @@
 """Broken builds under the simulator: the campaign that a good build passes finds each of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -171,7 +172,20 @@ def revives_no_place_where_it_hears_of_a_turn(patch: pytest.MonkeyPatch) -> None
     around(patch, MovingTurns, "hear", hear)
 
 
-@broken_in(4, **MOVED | {"faults": (*MOVED["faults"], Fault("partition", 100, 200, (1,)))})
+MOVED_AGAIN = {
+    "room": replace(room(40, 60), strong_sessions=True),
+    "behaviour": Behaviour(visit_s=60, page_gap_s=3, moving=0.5),
+    "faults": tuple(
+        Fault("partition", 60 + 30 * cut, 85 + 30 * cut, (cut % 3,)) for cut in range(12)
+    ),
+    "lasts_s": 450,
+}
+"""One data center after another is cut off, so that permits replace sessions twice; the origin never
+fails.
+"""
+
+
+@broken_in(3, **MOVED_AGAIN)
 def takes_a_permit_for_a_turn(patch: pytest.MonkeyPatch) -> None:
     def used(_: Any, self: Failures, ticket_id: bytes, now_ms: int) -> bool:
         return parts_of(self.known(ticket_id, now_ms))[2] == USED

@@ -161,6 +161,8 @@ class Crowd:
             self._system.arrive(stranger, self._ignored)
 
     def _hear(self, visitor: SimulatedVisitor, outcome: Outcome) -> None:
+        if outcome.standing is Standing.ADMITTED and outcome.kept_ms and not visitor.taken_ms:
+            self.wrongly_kept.append(f"visitor {visitor.number} is let in for a turn never taken")
         if self.listener:
             self.listener.answered(visitor, outcome, self._agenda.now_ms)
 

@@ -181,6 +181,12 @@ class ProcessCapacity:
             await self._exchange.report(report, name)
 
     def hold_rooms(self, table: RoomTable) -> None:
+        modes = {room_id: schedule.now.room.capacity for room_id, schedule in table.rooms.items()}
+        self._states = {
+            room_id: state
+            for room_id, state in self._states.items()
+            if modes.get(room_id, "fixed") != "fixed" and state.mode in ("fixed", modes[room_id])
+        }  # a room that was taken over just now has none
         for room_id, schedule in table.rooms.items():
             room = schedule.now.room
             if room.capacity != "follow":
@@ -219,6 +225,8 @@ class ProcessCapacity:
             due_s = loop.time() + TICK_S
             try:
                 await self._tick(table(), overloaded=late_s >= OVERLOADED_S)
+                if self._reported:
+                    self.hold_rooms(table())  # it may have changed meanwhile
             except StorageFailed as error:  # what was applied last holds
                 log.warning("capacity_not_exchanged", reason=str(error))
             await asyncio.sleep(max(TICK_S / 4, due_s - loop.time()))
@@ -250,9 +258,7 @@ class ProcessCapacity:
         elif now_ms - self._stepped_ms >= WINDOW_MS:
             self._stepped_ms = now_ms
             await self._step(steered, now_ms)
-        found = await self._exchange.states()
-        self._states = {room_id: state for room_id, state in found.items() if room_id in steered}
-        self.hold_rooms(table)
+        self._states = await self._exchange.states()
 
     def _bound_in_flight(self, steered: Mapping[str, RoomSchedule], overloaded: bool) -> None:
         """Every process bounds its own connections, by what it sees itself."""

@@ -2,7 +2,7 @@
 known; a crowd of visitors before it; and a room that follows it.
 
 `python bench/origin_knee.py --minutes 10` prints what the law found beside the knee that was
-measured, and the response times of visitors inside.
+measured, and the response times of visitors inside; `--chart FILE.svg` draws them.
 """
 
 import argparse
@@ -20,6 +20,8 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean
+
+from greenroom.simulator.plots import BLUE, GREY, HIGH, ORANGE, WIDE, Panel, page
 
 CONFIG = """
 listen = "unix:{folder}/visitors.sock"
@@ -206,6 +208,8 @@ async def run(given: argparse.Namespace) -> int:
         finally:
             greenroom.send_signal(signal.SIGKILL)
             await greenroom.wait()
+    if given.chart:
+        Path(given.chart).write_text(chart(rows, given.objective / 1000))
     return told(given, rows)
 
 
@@ -240,6 +244,23 @@ async def watch(given: argparse.Namespace, application: Application, crowd: Crow
             flush=True,
         )
     return rows
+
+
+def chart(rows: list[Row], objective_s: float) -> str:
+    ends = rows[-1][0] / 60
+    top = 1.08 * max(max(row[1:4]) for row in rows)
+    note = "the target, those inside, and how many the application can take"
+    visitors = Panel("Visitors", note, (WIDE, HIGH), (0, ends), (0, top))
+    visitors.axes("minutes", "visitors")
+    for column, colour, name in ((1, GREY, "knee"), (2, ORANGE, "target"), (3, BLUE, "inside")):
+        visitors.line([(row[0] / 60, row[column]) for row in rows], colour, name)
+    top = 1.08 * max(objective_s, *(row[5] for row in rows))
+    note = f"p95 of pages in the last {RECENT_S:.0f} seconds; dashed: the objective"
+    answers = Panel("Answers", note, (WIDE, HIGH), (0, ends), (0, top))
+    answers.axes("minutes", "seconds")
+    answers.line([(0, objective_s), (ends, objective_s)], GREY, dashed=True)
+    answers.line([(row[0] / 60, row[5]) for row in rows], BLUE, "p95")
+    return page([visitors, answers], "A real application whose pool of connections changes")
 
 
 def told(given: argparse.Namespace, rows: list[Row]) -> int:
@@ -284,6 +305,7 @@ def main() -> int:
         "--restore", type=float, default=0, help="minute in which it is whole again"
     )
     parser.add_argument("--mode", default="follow")
+    parser.add_argument("--chart", metavar="FILE.svg", help="what was measured, drawn")
     parser.add_argument("--control", type=int, default=18_099)
     parser.add_argument("--seed", type=int, default=1)
     return asyncio.run(run(parser.parse_args()))

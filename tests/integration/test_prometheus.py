@@ -19,7 +19,7 @@ from ports import free_port
 from redis_world import RedisServer
 
 from greenroom.outbound import Guard, OutboundPolicy
-from greenroom.runtime.capacity_sources import PrometheusFigures
+from greenroom.runtime.prometheus import PrometheusFigures
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RULES, DASHBOARDS = EXAMPLES / "prometheus", EXAMPLES / "grafana"

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from greenroom.capacity import WINDOW_MS, Histogram
 from greenroom.capacity.exported import Exported, FiguresRefused, reports_of_push
-from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
+from greenroom.capacity.measurement import (
+    PROBE_DOCUMENTS,
+    Measurement,
+    ProbeFigures,
+    ProcessReport,
+    WindowMeter,
+)
 from greenroom.capacity.room_capacity import RoomCapacity
 from greenroom.capacity.sources import (
     ANSWERS,
@@ -36,11 +42,7 @@ from greenroom.model.configuration import Configuration
 from greenroom.model.probe import ProbeResult
 from greenroom.model.room import Room
 from greenroom.outbound import Guard, OutboundPolicy
-from greenroom.runtime.capacity_sources import (
-    PROBE_DOCUMENTS,
-    ProbeFigures,
-    PrometheusFigures,
-)
+from greenroom.runtime.prometheus import PrometheusFigures
 from greenroom.transfer.export_import import make_true
 from greenroom.web.config_service import ChangeContext
 

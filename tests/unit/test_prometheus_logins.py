@@ -17,7 +17,7 @@ from greenroom.config.load import config_of
 from greenroom.errors import InvalidConfig
 from greenroom.outbound import Guard, OutboundPolicy
 from greenroom.outbound.exchange import Request
-from greenroom.runtime.capacity_sources import PrometheusFigures
+from greenroom.runtime.prometheus import PrometheusFigures
 
 SECRET = "s3cret.token"
 LOGIN = 'url = "https://prometheus.example.com/api/v1/query"\n'

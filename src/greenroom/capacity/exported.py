@@ -18,6 +18,7 @@ from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
 from greenroom.capacity.measurement import Measurement, ProcessReport
 from greenroom.capacity.sources import PUSH
 from greenroom.errors import GreenroomError
+from greenroom.model.room import PUSHED, Room
 
 BODY_MAX = 1 << 20
 COUNT_MAX, DIGITS_MAX, LATEST_S = 1 << 53, 20, 1e12
@@ -167,6 +168,21 @@ def reports_of_push(
         if not one.at_ms or name not in known or known[name].at_ms < report.at_ms:
             reports[name] = report
     return reports
+
+
+def accepted_push(
+    room: Room, found: Mapping[str, Exported], known: Mapping[str, ProcessReport], now_ms: int
+) -> dict[str, ProcessReport]:
+    """The new reports, of which a room with a fixed limit needs none. Raises FiguresRefused."""
+    if room.capacity_metrics != PUSHED:
+        raise FiguresRefused("capacity_metrics: must be push in a room that figures are sent to")
+    if room.capacity == "fixed":
+        return {}
+    new = reports_of_push(room.id, found, known, now_ms)
+    before = {name for name in known if name.startswith(f"{PUSH.name}:{room.id}:")}
+    if len(before | new.keys()) > INSTANCES_MAX:
+        raise FiguresRefused(f"must be at most {INSTANCES_MAX} instances in a minute")
+    return new
 
 
 def report_of(room_id: str, one: Exported, source: str, now_ms: int) -> ProcessReport:

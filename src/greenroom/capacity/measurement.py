@@ -10,6 +10,11 @@ from types import MappingProxyType
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.sources import ANSWERS, FORGOTTEN_MS, HEALTH_CHECK, Source
 from greenroom.capacity.window import Window
+from greenroom.model.probe import ProbeResult
+
+PROBE_DOCUMENTS = 50
+"""Documents that one probe counts as: enough for a judgement, since nothing else measures."""
+PROBE_SLACK_MS = 15_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,38 @@ class ProcessReport:
     overloaded: bool = False
     source: str = ANSWERS.name
     """Empty: a process that sees no answers, and has sessions only."""
+
+
+class ProbeFigures:
+    """Where this process leads the health checks."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Measurement, int]] = {}
+        """And when the last probe came."""
+
+    def probed(self, room_id: str, result: ProbeResult, now_ms: int) -> None:
+        """A probe that failed counts with the check's verdict, not by itself."""
+        seen = self._seen.get(room_id, (Measurement(), 0))[0]
+        if result.ok:
+            documents = seen.documents + Histogram.of([result.ttfb_ms] * PROBE_DOCUMENTS)
+            seen = replace(seen, documents=documents)
+        self._seen[room_id] = seen, now_ms
+
+    def report(
+        self, room_id: str, interval_ms: int, unhealthy: bool, now_ms: int
+    ) -> ProcessReport | None:
+        """None: no probe has come for too long."""
+        seen, probed_ms = self._seen.get(room_id, (Measurement(), 0))
+        if now_ms - probed_ms > 2 * interval_ms + PROBE_SLACK_MS:
+            return None
+        if unhealthy:  # in every window, or the law would admit some to see
+            seen = replace(seen, failed=seen.failed + PROBE_DOCUMENTS)
+            self._seen[room_id] = seen, probed_ms
+        return ProcessReport(at_ms=now_ms, rooms={room_id: seen}, source=HEALTH_CHECK.name)
+
+    def keep(self, room_ids: set[str]) -> None:
+        for room_id in self._seen.keys() - room_ids:
+            del self._seen[room_id]
 
 
 class WindowMeter:

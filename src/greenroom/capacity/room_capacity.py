@@ -1,6 +1,7 @@
 """One room's mode around the law: what is applied, proposed and noted."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from greenroom.capacity.law import CUT_LEAST, START_SHARE, CapacityLaw
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
@@ -54,6 +55,21 @@ class CapacityNote:
 def first_capacity(room: Room) -> int:
     start = int(START_SHARE * room.total_active_users)
     return min(room.total_active_users, max(1, room.floor, start))
+
+
+class LimitInForce(NamedTuple):
+    sessions: int | None
+    """None: the operator's."""
+    stopped: bool = False
+
+
+def limit_in_force(room: Room, state: CapacityState | None) -> LimitInForce:
+    """`state` is of the room's own mode, or fixed; None: not known yet."""
+    if room.capacity != "follow" or (state is not None and state.mode == "fixed"):
+        return LimitInForce(None)
+    if state is None:
+        return LimitInForce(first_capacity(room))
+    return LimitInForce(max(1, state.limit), state.stopped)
 
 
 class RoomCapacity:

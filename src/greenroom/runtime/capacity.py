@@ -15,31 +15,19 @@ import structlog
 
 from greenroom.analytics.collector.sampler import RoomLook, Rooms
 from greenroom.analytics.rollup import RoomTarget
-from greenroom.capacity.exported import (
-    INSTANCES_MAX,
-    Exported,
-    FiguresRefused,
-    reports_of_push,
-)
+from greenroom.capacity.exported import Exported, accepted_push
 from greenroom.capacity.histogram import Histogram
-from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
-from greenroom.capacity.room_capacity import (
-    CapacityNote,
-    CapacityState,
-    RoomCapacity,
-    first_capacity,
-)
+from greenroom.capacity.measurement import Measurement, ProbeFigures, ProcessReport
+from greenroom.capacity.room_capacity import CapacityNote, CapacityState, limit_in_force
 from greenroom.capacity.sources import (
     ANSWERS,
     FORGOTTEN_MS,
     HEALTH_CHECK,
-    NO_SOURCE,
     PROMETHEUS,
-    PUSH,
-    Source,
     source_of,
 )
-from greenroom.capacity.window import WINDOW_MS, Window
+from greenroom.capacity.steering import NOT_MEASURED, CapacitySteering, sources_of
+from greenroom.capacity.window import WINDOW_MS
 from greenroom.config.config import Config
 from greenroom.config.shared import Shared
 from greenroom.configuration.layers import UnitFault
@@ -52,12 +40,12 @@ from greenroom.gateway.documents import SeesAnswers
 from greenroom.health.rules.votes import UNHEALTHY
 from greenroom.model.clock import Clock
 from greenroom.model.probe import ProbeResult
-from greenroom.model.room import PUSHED, Room
+from greenroom.model.room import Room
 from greenroom.notifier import Wake
 from greenroom.outbound import Guard
-from greenroom.runtime.capacity_sources import ProbeFigures, PrometheusFigures
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore
+from greenroom.runtime.prometheus import PrometheusFigures
 from greenroom.web.stores import ConfigStore
 
 if TYPE_CHECKING:
@@ -69,7 +57,6 @@ OVERLOADED_S = 1.0
 SCALING_MS = 60_000
 """An instance that was started has no caches yet."""
 NOTE_RETRY_S = 5.0
-NOT_MEASURED = f"capacity: {NO_SOURCE}"
 
 log = structlog.get_logger(__name__)
 
@@ -131,8 +118,8 @@ class ProcessCapacity:
         self._health = health
         self._probes = ProbeFigures()
         health.service.probed = self._probed
-        self._meter = WindowMeter()
-        self._rooms: dict[str, RoomCapacity] = {}
+        self._steering: CapacitySteering | None = None
+        """None: another process steers."""
         self._states: Mapping[str, CapacityState] = {}
         self._notes: dict[str, tuple[Room, CapacityNote]] = {}
         self._missing: set[str] = set()
@@ -166,18 +153,8 @@ class ProcessCapacity:
 
     async def push(self, room: Room, found: Mapping[str, Exported]) -> None:
         """Figures about the room's origin, by instance. Raises FiguresRefused or StorageFailed."""
-        if room.capacity_metrics != PUSHED:
-            raise FiguresRefused(
-                "capacity_metrics: must be push in a room that figures are sent to"
-            )
-        if room.capacity == "fixed":
-            return
         known = await self._exchange.reports()
-        new = reports_of_push(room.id, found, known, self._now_ms())
-        before = {name for name in known if name.startswith(f"{PUSH.name}:{room.id}:")}
-        if len(before | new.keys()) > INSTANCES_MAX:
-            raise FiguresRefused(f"must be at most {INSTANCES_MAX} instances in a minute")
-        for name, report in new.items():
+        for name, report in accepted_push(room, found, known, self._now_ms()).items():
             await self._exchange.report(report, name)
 
     def hold_rooms(self, table: RoomTable) -> None:
@@ -188,17 +165,8 @@ class ProcessCapacity:
             if modes.get(room_id, "fixed") != "fixed" and state.mode in ("fixed", modes[room_id])
         }  # a room that was taken over just now has none
         for room_id, schedule in table.rooms.items():
-            room = schedule.now.room
-            if room.capacity != "follow":
-                schedule.follow_origin(None, slow=False)
-                continue
-            state = self._states.get(room_id)
-            if state is None:
-                schedule.follow_origin(first_capacity(room), slow=False)
-            elif state.mode == "fixed":
-                schedule.follow_origin(None, slow=False)
-            elif state.mode == "follow":
-                schedule.follow_origin(max(1, state.limit), slow=state.stopped)
+            limit = limit_in_force(schedule.now.room, self._states.get(room_id))
+            schedule.follow_origin(limit.sessions, limit.stopped)
 
     async def run(self, table: Callable[[], RoomTable]) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -242,7 +210,7 @@ class ProcessCapacity:
             del self._instances[room_id]
         self._bound_in_flight(steered, overloaded)
         if not steered:
-            self._rooms.clear()
+            self._steering = None
             self._states, self._prometheus.rooms = {}, {}
             if self._reported:
                 self._reported = False
@@ -253,7 +221,7 @@ class ProcessCapacity:
         await self._report_probes(steered)
         now_ms, sync = self._now_ms(), self._ledgers.sync_state()
         if sync is not None and not sync.leader:
-            self._rooms.clear()
+            self._steering = None
             self._prometheus.rooms = {}
         elif now_ms - self._stepped_ms >= WINDOW_MS:
             self._stepped_ms = now_ms
@@ -313,78 +281,28 @@ class ProcessCapacity:
                 if report is not None:
                     await self._exchange.report(report, f"{HEALTH_CHECK.name}:{room_id}")
 
-    def _sources(
-        self, steered: Mapping[str, RoomSchedule], reports: Mapping[str, ProcessReport]
-    ) -> dict[str, Source | None]:
-        answers = any(report.source == ANSWERS.name for report in reports.values())
-        found: dict[str, Source | None] = {}
-        for room_id, schedule in steered.items():
-            room, last = schedule.now.room, self._states.get(room_id)
-            checked = bool(self._health.checks_of(room_id))
-            source = source_of(room, answers=answers, checked=checked)
-            if source is None and last is not None and last.mode == room.capacity:
-                source = ANSWERS  # was measured, is silent: the limit holds
-            found[room_id] = source
-        self._prometheus.rooms = {
-            room_id: steered[room_id].now.room
-            for room_id, source in found.items()
-            if source is PROMETHEUS
-        }
-        return found
-
     async def _step(self, steered: Mapping[str, RoomSchedule], now_ms: int) -> None:
         reports = {**await self._exchange.reports(), **self._prometheus.reports()}
         for process, report in reports.items():
             if now_ms - report.at_ms >= FORGOTTEN_MS:
                 await self._exchange.withdraw(process)
-        sources = self._sources(steered, reports)
-        windows = self._meter.windows(reports, now_ms, sources)
-        self._log_missing(steered)
-        states = {}
-        for room_id, schedule in steered.items():
-            if sources[room_id] is None:
-                self._rooms.pop(room_id, None)
-                states[room_id] = _fixed(schedule.now.room, now_ms)
-                continue
-            if room_id in self._meter.unchanged and room_id in self._states:
-                states[room_id] = self._states[room_id]  # until something new is known, or silence
-                continue
-            window = windows.get(room_id)
-            capacity = self._capacity(schedule.now.room, window, now_ms)
-            missing = self._meter.missing.get(room_id, "no measurements")
-            state = states[room_id] = capacity.step(window, now_ms, missing)
-            note = capacity.note(state, now_ms)
-            if note is not None:
-                self._notes[room_id] = schedule.now.room, note
-                self._noted.set()
-                log.info(
-                    "capacity_changed", room=schedule.now.room.name, sessions=note.sessions,
-                    reason=note.reason,
-                )  # fmt: skip
-        for room_id in self._rooms.keys() - steered.keys():
-            del self._rooms[room_id]
-        await self._exchange.publish(states)
-
-    def _log_missing(self, steered: Mapping[str, RoomSchedule]) -> None:
-        """Once, until the room is measured again."""
-        missing = {
-            room_id: why for room_id, why in self._meter.missing.items() if room_id in steered
+        rooms = {room_id: schedule.now.room for room_id, schedule in steered.items()}
+        checked = {room_id for room_id in rooms if self._health.checks_of(room_id)}
+        sources = sources_of(rooms, reports, checked, self._states)
+        self._prometheus.rooms = {
+            room_id: room for room_id, room in rooms.items() if sources[room_id] is PROMETHEUS
         }
-        for room_id in missing.keys() - self._missing:
-            name = steered[room_id].now.room.name
-            log.warning("capacity_not_measured", room=name, reason=missing[room_id])
-        self._missing = set(missing)
-
-    def _capacity(self, room: Room, window: Window | None, now_ms: int) -> RoomCapacity:
-        found = self._rooms.get(room.id)
-        if found is None or found.mode != room.capacity:
-            last = self._states.get(room.id)
-            if last is not None and last.mode != room.capacity:
-                last = None
-            found = RoomCapacity(room, last, window.active if window else 0, now_ms)
-            self._rooms[room.id] = found
-        found.configure(room)
-        return found
+        steering = self._steering = self._steering or CapacitySteering()
+        done = steering.step(rooms, reports, sources, self._states, now_ms)
+        for room_id in steering.missing.keys() - self._missing:  # once, until it is measured again
+            name, reason = rooms[room_id].name, steering.missing[room_id]
+            log.warning("capacity_not_measured", room=name, reason=reason)
+        self._missing = set(steering.missing)
+        for room, note in done.notes:
+            self._notes[room.id] = room, note
+            self._noted.set()
+            log.info("capacity_changed", room=room.name, sessions=note.sessions, reason=note.reason)
+        await self._exchange.publish(done.states)
 
     async def _keep_notes(self) -> None:
         while True:
@@ -419,14 +337,3 @@ class WithTargets:
             stopped, unmeasured = state.stopped, state.unmeasured(now_ms)
             target = RoomTarget(now_ms, state.sessions, limit, stopped, unmeasured)
             yield msgspec.structs.replace(look, target=target)
-
-
-def _fixed(room: Room, now_ms: int) -> CapacityState:
-    return CapacityState(
-        mode="fixed",
-        sessions=room.total_active_users,
-        limit=room.total_active_users,
-        stopped=False,
-        reason=NOT_MEASURED,
-        measured_ms=now_ms,
-    )

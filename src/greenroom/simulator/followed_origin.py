@@ -1,5 +1,5 @@
 """A room that follows a made-up origin. Every data center measures, and the law runs where the
-coordinator is, as in `runtime.capacity`: with reports that are lost, and laws that begin again. Or
+coordinator is, as in a running process: with reports that are lost, and laws that begin again. Or
 the origin pushes what it measured, over a link that loses, delays, repeats and reorders.
 """
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from greenroom.capacity import WINDOW_MS, Histogram
 from greenroom.capacity.exported import Exported, FiguresRefused, reports_of_push
-from greenroom.capacity.measurement import Measurement, ProcessReport, WindowMeter
-from greenroom.capacity.room_capacity import CapacityState, RoomCapacity
+from greenroom.capacity.measurement import Measurement, ProcessReport
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.capacity.sources import ANSWERS, PUSH
+from greenroom.capacity.steering import CapacitySteering
 from greenroom.model.room import Room
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.lease_model import LeaseModel
@@ -37,8 +38,7 @@ class FollowedOrigin:
         self._apply: Callable[[], None] = lambda: None
         self._measured: dict[int, tuple[Histogram, int]] = {}
         self._reports: dict[str, ProcessReport] = {}
-        self._capacity: RoomCapacity | None = None
-        self._meter = WindowMeter()
+        self._steering = CapacitySteering()
         self._coordinator = system.coordinator
         self._pushes_draw = streams("push faults")
         self._push_faults: float | None = None
@@ -61,7 +61,8 @@ class FollowedOrigin:
             self._push_faults = faults
 
     def end(self) -> None:
-        self._room = self._capacity = self.state = None
+        self._room = self.state = None
+        self._steering = CapacitySteering()
         self._reports.clear()
         self._apply()
 
@@ -142,18 +143,18 @@ class FollowedOrigin:
             return
         self._agenda.after(WINDOW_MS, self._step)
         if self._system.coordinator_down or self._coordinator is not self._system.coordinator:
-            self._coordinator, self._capacity = self._system.coordinator, None
-            self._meter = WindowMeter()
+            self._coordinator, self._steering = self._system.coordinator, CapacitySteering()
             return
         now_ms, last, room = self._agenda.now_ms, self.state, self._room()
         source = ANSWERS if self._push_faults is None else PUSH
-        window = self._meter.windows(self._reports, now_ms, {ROOM_ID: source}).get(ROOM_ID)
-        if ROOM_ID in self._meter.unchanged and last is not None:
+        before = {ROOM_ID: last} if last else {}
+        done = self._steering.step(
+            {ROOM_ID: room}, self._reports, {ROOM_ID: source}, before, now_ms
+        )
+        state, window = done.states[ROOM_ID], done.windows.get(ROOM_ID)
+        if state is last:
             return
-        if self._capacity is None:
-            self._capacity = RoomCapacity(room, last, window.active if window else 0, now_ms)
-        self._capacity.configure(room)
-        state = self.state = self._capacity.step(window, now_ms)
+        self.state = state
         if max(state.sessions, state.limit) > room.total_active_users:
             self.problems.append(f"{state} exceeds the operator's {room.total_active_users}")
         if window is None and last is not None and (

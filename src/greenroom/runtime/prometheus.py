@@ -1,8 +1,7 @@
-"""Figures about origins whose answers greenroom does not see: pushed ones, Prometheus, probes."""
+"""Figures about origins that a Prometheus has."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from greenroom.capacity.exported import (
     BODY_MAX,
@@ -11,12 +10,10 @@ from greenroom.capacity.exported import (
     of_prometheus_answer,
     report_of,
 )
-from greenroom.capacity.histogram import Histogram
-from greenroom.capacity.measurement import Measurement, ProcessReport
-from greenroom.capacity.sources import FORGOTTEN_MS, HEALTH_CHECK, PROMETHEUS
+from greenroom.capacity.measurement import ProcessReport
+from greenroom.capacity.sources import FORGOTTEN_MS, PROMETHEUS
 from greenroom.capacity.window import WINDOW_MS
 from greenroom.config.capacity_entries import prometheus_base, prometheus_target
-from greenroom.model.probe import ProbeResult
 from greenroom.model.room import Room
 from greenroom.outbound import (
     Guard,
@@ -29,9 +26,6 @@ from greenroom.outbound import (
 
 ASKED_AT_ONCE = 8
 LIMITS = RequestLimits(total_s=4.0, connect_s=2.0, body_max=4 * BODY_MAX)
-PROBE_DOCUMENTS = 50
-"""Documents that one probe counts as: enough for a judgement, since nothing else measures."""
-PROBE_SLACK_MS = 15_000
 
 
 class PrometheusFigures:
@@ -93,35 +87,3 @@ class PrometheusFigures:
         if answer.status not in (200, 400, 422):
             raise FiguresRefused(f"Prometheus answered with status {answer.status}")
         return await asyncio.to_thread(of_prometheus_answer, answer.body)
-
-
-class ProbeFigures:
-    """Where this process leads the health checks."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[Measurement, int]] = {}
-        """And when the last probe came."""
-
-    def probed(self, room_id: str, result: ProbeResult, now_ms: int) -> None:
-        """A probe that failed counts with the check's verdict, not by itself."""
-        seen = self._seen.get(room_id, (Measurement(), 0))[0]
-        if result.ok:
-            documents = seen.documents + Histogram.of([result.ttfb_ms] * PROBE_DOCUMENTS)
-            seen = replace(seen, documents=documents)
-        self._seen[room_id] = seen, now_ms
-
-    def report(
-        self, room_id: str, interval_ms: int, unhealthy: bool, now_ms: int
-    ) -> ProcessReport | None:
-        """None: no probe has come for too long."""
-        seen, probed_ms = self._seen.get(room_id, (Measurement(), 0))
-        if now_ms - probed_ms > 2 * interval_ms + PROBE_SLACK_MS:
-            return None
-        if unhealthy:  # in every window, or the law would admit some to see
-            seen = replace(seen, failed=seen.failed + PROBE_DOCUMENTS)
-            self._seen[room_id] = seen, probed_ms
-        return ProcessReport(at_ms=now_ms, rooms={room_id: seen}, source=HEALTH_CHECK.name)
-
-    def keep(self, room_ids: set[str]) -> None:
-        for room_id in self._seen.keys() - room_ids:
-            del self._seen[room_id]

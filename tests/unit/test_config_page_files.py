@@ -64,7 +64,7 @@ def test_a_logo_comes_from_a_file_beside_the_configuration(tmp_path: Path) -> No
         ("none.png", "", "No such file or directory"),
         ("logo.txt", "", "must name a file that ends in .png"),
         ("logo.svg", "", "is not a file of the type image/svg+xml"),
-        ("large.png", "", "must have at most 16384 bytes"),
+        ("large.png", "", "is larger than 16384 bytes"),
         (
             "logo.png",
             ', logo = "data:image/png;base64,iVBORw0KGgo="',

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 from html import escape
-from pathlib import Path
 
 from greenroom.alerts.rules.message import Message
 from greenroom.outbound import OutboundPolicy
@@ -88,7 +87,5 @@ class Sending:
     mail_server: MailServer | None = None
     """None disables e-mail."""
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
-    files: tuple[Path, ...] = ()
-    """The files that were read."""
     dashboard_url: str = ""
     """Without a slash at its end; empty: messages have no links."""

@@ -7,14 +7,13 @@ and services by name.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_problems
 from greenroom.alerts.policies import POLICIES_MAX, Filters, policy_problems
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.config.entries import ReadTable, TableRead, file_id, read_document, read_named
-from greenroom.config.secret_files import SecretFiles
+from greenroom.config.named_files import NamedFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
@@ -71,26 +70,24 @@ class PolicyExtra:
 
 
 def read_alerting(
-    raw: Mapping[str, Any], folder: Path, problems: list[Problem]
-) -> tuple[list[Webhook | PagerdutyService | AlertPolicy], list[Path]]:
-    """With the files that hold its secrets; adds what is wrong to `problems`."""
-    secrets = SecretFiles(folder)
+    raw: Mapping[str, Any], files: NamedFiles, problems: list[Problem]
+) -> list[Webhook | PagerdutyService | AlertPolicy]:
+    """Adds what is wrong to `problems`."""
     known = {section: _names(raw, section) for section in specs(PolicyExtra)}
 
     def records(section: str, most: int, what: str, read: ReadTable) -> list[dict[str, Any]]:
         return read_named(raw.get(section, []), section, most, what, read, problems)
 
-    webhooks = records("webhooks", WEBHOOKS_MAX, "webhook", partial(_webhook, secrets))
+    webhooks = records("webhooks", WEBHOOKS_MAX, "webhook", partial(_webhook, files))
     services = records(
-        "pagerduty_services", SERVICES_MAX, "PagerDuty service", partial(_service, secrets)
+        "pagerduty_services", SERVICES_MAX, "PagerDuty service", partial(_service, files)
     )
     policies = records("alert_policies", POLICIES_MAX, "alert policy", partial(_policy, known))
-    found: list[Webhook | PagerdutyService | AlertPolicy] = [
+    return [
         *(Webhook(**values) for values in webhooks),
         *(PagerdutyService(**values) for values in services),
         *(AlertPolicy(**values) for values in policies),
     ]
-    return found, secrets.files
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
@@ -103,10 +100,10 @@ def _names(raw: Mapping[str, Any], section: str) -> set[str]:
     )
 
 
-def _webhook(secrets: SecretFiles, entry: Mapping[str, Any], at: str) -> TableRead:
+def _webhook(files: NamedFiles, entry: Mapping[str, Any], at: str) -> TableRead:
     entry = {key: value for key, value in entry.items() if value != "" or key == "name"}
-    url, url_problems = secrets.first_line(entry, at, "url_file")
-    secret, problems = secrets.first_line(entry, at, "secret_file")
+    url, url_problems = files.first_line(entry, at, "url_file")
+    secret, problems = files.first_line(entry, at, "secret_file")
     if ("url" in entry) == ("url_file" in entry):
         url_problems = [Problem(step(at, "url"), "is required: one of url and url_file")]
     values, found = read_document(
@@ -136,8 +133,8 @@ def _webhook(secrets: SecretFiles, entry: Mapping[str, Any], at: str) -> TableRe
     }, problems
 
 
-def _service(secrets: SecretFiles, entry: Mapping[str, Any], at: str) -> TableRead:
-    key, problems = secrets.first_line(entry, at, "routing_key_file")
+def _service(files: NamedFiles, entry: Mapping[str, Any], at: str) -> TableRead:
+    key, problems = files.first_line(entry, at, "routing_key_file")
     values, found = read_document(
         SERVICE, entry, at, partial(record_problems, PagerdutyService), ServiceExtra
     )

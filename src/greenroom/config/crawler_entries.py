@@ -1,10 +1,10 @@
 """Reads `[[crawlers]]`, with their network files."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from greenroom.config.entries import tables
+from greenroom.config.named_files import NamedFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
@@ -13,13 +13,10 @@ from greenroom.model.fields import Unique
 from greenroom.web.api_shapes import read_nested
 
 
-def read_crawlers(
-    raw: Any, folder: Path, problems: list[Problem]
-) -> tuple[tuple[Crawler, ...], list[Path]]:
-    """Returns the crawlers, with what their files say in `ranges`, and those files."""
+def read_crawlers(raw: Any, files: NamedFiles, problems: list[Problem]) -> tuple[Crawler, ...]:
+    """With what their files say in `ranges`."""
     read: list[Crawler] = []
     names = Unique("crawler")
-    files: list[Path] = []
     for at, entry in tables(raw, "crawlers", CRAWLERS_MAX, problems):
         crawler = read_nested(Crawler, at, entry, problems)
         if crawler is None:
@@ -35,8 +32,8 @@ def read_crawlers(
         if not found:
             try:
                 if crawler.ranges_file:
-                    files.append(folder / crawler.ranges_file)
-                    crawler = replace(crawler, ranges=(*crawler.ranges, *read_ranges(files[-1])))
+                    listed = read_ranges(files.path(crawler.ranges_file))
+                    crawler = replace(crawler, ranges=(*crawler.ranges, *listed))
                 networks(crawler.ranges)
                 read.append(crawler)
             except UnusableRanges as error:
@@ -46,7 +43,7 @@ def read_crawlers(
                     )
                 )
         problems += found
-    return tuple(read), files
+    return tuple(read)
 
 
 def _text_problems(crawler: Crawler, at: str) -> list[Problem]:

@@ -5,7 +5,6 @@ pages, and alerting.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from greenroom.config.alert_entries import read_alerting
@@ -19,6 +18,7 @@ from greenroom.config.entries import (
     read_named,
     tables,
 )
+from greenroom.config.named_files import NamedFiles
 from greenroom.config.page_files import read_template, with_logo
 from greenroom.config.toml_lines import step
 from greenroom.configuration.events import EVENT, in_ms, value_problems
@@ -144,15 +144,14 @@ def read_events(
     raw: Any,
     pointer: str,
     room_id: str,
-    folder: Path,
-    files: list[Path],
+    files: NamedFiles,
     text_line: Callable[[str], int],
     problems: list[Problem],
 ) -> tuple[Event | None, ...]:
     """Adds what is wrong to `problems`; then the events are what is right in them."""
     events = []
     for at, entry in tables(raw, pointer, EVENTS_PER_ROOM, problems):
-        values, found = _event_values(entry, at, folder, files, text_line)
+        values, found = _event_values(entry, at, files, text_line)
         problems += found
         own = file_id(room_id, values.get("name"))
         right = stand_in(Event, values, {}, {"id": own}) if found else Event(id=own, **values)
@@ -164,8 +163,7 @@ def read_events(
 def _event_values(
     raw: dict[str, Any],
     pointer: str,
-    folder: Path,
-    files: list[Path],
+    files: NamedFiles,
     text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
     written = {
@@ -173,7 +171,7 @@ def _event_values(
         for name, value in raw.items()
     }
     values, problems = read_document(EVENT, written, pointer, value_problems, EventExtra)
-    problems += read_template(raw, values, pointer, folder, files, text_line)
+    problems += read_template(raw, values, pointer, files, text_line)
     return in_ms(values), problems
 
 
@@ -201,28 +199,24 @@ class Extra:
 
 @dataclass(slots=True)
 class DocumentsRead:
-    """The good documents, the pointers of these rooms by id, the files that were read, and every
-    problem.
-    """
+    """The good documents, the pointers of these rooms by id, and every problem."""
 
     entries: list[Entry[Any]] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
-    files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def read_documents(
-    raw: Mapping[str, Any], folder: Path, text_line: Callable[[str], int]
+    raw: Mapping[str, Any], files: NamedFiles, text_line: Callable[[str], int]
 ) -> DocumentsRead:
     """`text_line` returns the line on which a string value's text begins (0: unknown)."""
     read = DocumentsRead()
     lists, memberships = read_lists(raw.get("lists", []), read.problems)
-    _read_rooms(raw.get("rooms", []), folder, text_line, memberships, read)
+    _read_rooms(raw.get("rooms", []), files, text_line, memberships, read)
     checks = read_health_checks(raw.get("health_checks", []), read.problems)
     pages = read_status_pages(raw.get("status_pages", []), read.problems)
-    alerting, files = read_alerting(raw, folder, read.problems)
-    read.files += files
+    alerting = read_alerting(raw, files, read.problems)
     read.entries += [
         *(file_entry(check, FILE_ZONE_ID) for check in checks),
         *list_entries(lists),
@@ -237,7 +231,7 @@ def room_id(name: str) -> str:
 
 def _read_rooms(
     raw: Any,
-    folder: Path,
+    files: NamedFiles,
     text_line: Callable[[str], int],
     lists: Mapping[str, ListMembership],
     read: DocumentsRead,
@@ -249,7 +243,7 @@ def _read_rooms(
         fields_of_room = {
             key: value for key, value in entry.items() if key not in (RULES_KEY, EVENTS_KEY)
         }
-        values, problems = _room_values(fields_of_room, pointer, folder, read.files, text_line)
+        values, problems = _room_values(fields_of_room, pointer, files, text_line)
         wrong = wrong_fields(problems, f"{pointer}.")
         named = str(values.get("id") or room_id(str(values.get("name"))))
         if not wrong & {"name", "id"}:
@@ -276,8 +270,7 @@ def _read_rooms(
             entry.get(EVENTS_KEY, []),
             step(pointer, EVENTS_KEY),
             named,
-            folder,
-            read.files,
+            files,
             text_line,
             read.problems,
         )
@@ -301,15 +294,14 @@ def _limit_notes(room: Room) -> list[str]:
 def _room_values(
     raw: dict[str, Any],
     pointer: str,
-    folder: Path,
-    files: list[Path],
+    files: NamedFiles,
     text_line: Callable[[str], int],
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Values for Room(...), when there are no problems."""
     problems: list[Problem] = []
     if isinstance(raw.get("branding"), dict):
         at = step(pointer, "branding")
-        raw = {**raw, "branding": with_logo(raw["branding"], at, folder, files, problems)}
+        raw = {**raw, "branding": with_logo(raw["branding"], at, files, problems)}
     values, found = read_document(
         ROOM,
         raw,
@@ -317,7 +309,7 @@ def _room_values(
         lambda room: room_problems(room) + unreachable(room),
         Extra,
     )
-    problems += found + read_template(raw, values, pointer, folder, files, text_line)
+    problems += found + read_template(raw, values, pointer, files, text_line)
     return values | ({"id": raw["id"]} if "id" in raw else {}), problems
 
 

@@ -33,9 +33,9 @@ from greenroom.config.config import ORIGINS_MAX, Config
 from greenroom.config.crawler_entries import read_crawlers
 from greenroom.config.documents import foreign_form_notes, read_documents
 from greenroom.config.entries import FILE_ZONE_ID, file_entry, unknown_keys
+from greenroom.config.named_files import NamedFiles, read_text
 from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.oidc_entries import read_oidc
-from greenroom.config.page_files import read_text
 from greenroom.config.prometheus_entries import read_prometheus
 from greenroom.config.sending import mail_notes, read_sending
 from greenroom.config.shared import read_shared
@@ -151,7 +151,8 @@ def config_of(
     config = reading.config()
     if config is None:
         raise InvalidConfig(
-            _placed(reading.problems, lines, options or {}), [str(file) for file in reading.files]
+            _placed(reading.problems, lines, options or {}),
+            [str(file) for file in reading.files.paths],
         )
     return config
 
@@ -180,7 +181,6 @@ def _syntax_problem(message: str, text: str) -> Problem:
 
 class _Part(NamedTuple):
     fields: dict[str, Any]
-    files: tuple[Path, ...] = ()
     notes: tuple[Any, ...] = ()
 
 
@@ -195,11 +195,13 @@ class _Reading:
         needs_origin: bool | None = True,
     ) -> None:
         self.problems: list[Problem] = []
-        self.files: tuple[Path, ...] = ()
         self._raw = raw
         self._path = path
         self._needs_origin = needs_origin if needs_origin is not None else "decide" not in raw
         self._folder = path.parent if path else Path()
+        self.files = NamedFiles(self._folder)
+        if path:
+            self.files.path(path.name)
         self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
 
     def config(self) -> Config | None:
@@ -225,7 +227,6 @@ class _Reading:
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
         data = self._data(known.data)
         shared = read_shared(server, self.problems) if server else None
-        self.files = self._files(tls.values(), *(file for part in parts for file in part.files))
         if self.problems or server is None:
             return None
         fields = {name: value for part in parts for name, value in part.fields.items()}
@@ -247,13 +248,13 @@ class _Reading:
             control_tls=tls["control_tls"],
             **{name: sections[name] or SECTIONS[name]() for name in WITH_DEFAULTS},
             path=self._path,
-            files=self.files,
+            files=tuple(self.files.paths),
             notes=_notes(server, listeners["control"], tls, parts, documents.rooms.records()),
         )
 
     def _documents(self, sections: Mapping[str, Any]) -> tuple[Configuration, _Part]:
         """Those that are right by themselves."""
-        read = read_documents(self._raw, self._folder, self._text_line)
+        read = read_documents(self._raw, self.files, self._text_line)
         self.problems += read.problems
         documents = Configuration().changed(0, read.entries)
         rooms = {read.places[room.id]: room for room in documents.rooms.records()}
@@ -261,34 +262,26 @@ class _Reading:
         answers = not ("decide" in self._raw and not self._raw.keys() & {"origin", "origins"})
         for room, name, reason in capacity_problems(rooms.values(), checks, answers):
             self.problems.append(Problem(f"{read.places[room.id]}.{name}", reason))
-        pass_keys, files = read_pass_keys(
-            sections["native_pass"], self._folder, rooms, self.problems
-        )
-        return documents, _Part({"pass_keys": pass_keys}, (*read.files, *files), tuple(read.notes))
+        pass_keys = read_pass_keys(sections["native_pass"], self.files, rooms, self.problems)
+        return documents, _Part({"pass_keys": pass_keys}, tuple(read.notes))
 
     def _lookups(self, server: Server) -> _Part:
         self._check_addresses(server)
-        crawlers, files = read_crawlers(self._raw.get("crawlers", []), self._folder, self.problems)
+        crawlers = read_crawlers(self._raw.get("crawlers", []), self.files, self.problems)
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
-        return _Part(
-            {"crawlers": crawlers, **databases}, (*files, *filter(None, databases.values()))
-        )
+        return _Part({"crawlers": crawlers, **databases})
 
     def _sending(self, sections: Mapping[str, Any]) -> _Part:
         sending = read_sending(
-            sections["notifications"], sections["outbound"], self._folder, self.problems
+            sections["notifications"], sections["outbound"], self.files, self.problems
         )
-        logins, files = read_prometheus(
-            self._raw.get("prometheus", []), self._folder, self.problems
-        )
+        logins = read_prometheus(self._raw.get("prometheus", []), self.files, self.problems)
         return _Part(
-            {"sending": sending, "prometheus_logins": logins},
-            (*sending.files, *files),
-            mail_notes(sending.mail_server),
+            {"sending": sending, "prometheus_logins": logins}, mail_notes(sending.mail_server)
         )
 
     def _faces(self, server: Server, pages: Iterable[StatusPage]) -> _Part:
-        oidc, files = read_oidc(self._raw.get("dashboard", {}), self._folder, self.problems)
+        oidc = read_oidc(self._raw.get("dashboard", {}), self.files, self.problems)
         listen = server.status_listen
         if listen:
             self.problems += address_problems("status_listen", listen)
@@ -298,11 +291,7 @@ class _Reading:
                 " served"
             )
             self.problems.append(Problem("status_listen", reason))
-        return _Part({"oidc": oidc, "status_listen": address_of(listen)}, tuple(files))
-
-    def _files(self, tls: Iterable[Tls | None], *others: Path) -> tuple[Path, ...]:
-        certificates = [Path(name) for one in tls if one for name in (one.cert, one.key)]
-        return (*([self._path] if self._path else []), *certificates, *others)
+        return _Part({"oidc": oidc, "status_listen": address_of(listen)})
 
     def _check_addresses(self, server: Server) -> None:
         self.problems += decide_problems(server) + socket_problems(server)
@@ -430,7 +419,7 @@ class _Reading:
         """
         if tls is None:
             return None
-        whole = Tls(cert=str(self._folder / tls.cert), key=str(self._folder / tls.key))
+        whole = Tls(cert=str(self.files.path(tls.cert)), key=str(self.files.path(tls.key)))
         unreadable = [
             (key, reason) for key in specs(Tls) if (reason := _unreadable(getattr(whole, key)))
         ]
@@ -453,7 +442,7 @@ class _Reading:
         """Opens the database once to see whether it can be."""
         if not written:
             return None
-        path = self._folder / written
+        path = self.files.path(written)
         try:
             open_database(path)
         except UnusableDatabase as error:

@@ -1,8 +1,8 @@
 """Reads `[native_pass]`: the keys of passes that proxies verify by themselves."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
+from greenroom.config.named_files import NamedFiles
 from greenroom.decision.native_pass import PassKeys, no_pass_because
 from greenroom.errors import Problem
 from greenroom.model.room import ANY_PASS, Room
@@ -12,26 +12,24 @@ FILE_MAX = 64 * 1024
 
 
 def read_pass_keys(
-    section: NativePass | None, folder: Path, places: Mapping[str, Room], problems: list[Problem]
-) -> tuple[PassKeys | None, tuple[Path, ...]]:
-    """Returns the keys and their files; adds what is wrong with them, or with a room that wants
-    passes, to `problems`. `places`: rooms by pointer.
+    section: NativePass | None,
+    files: NamedFiles,
+    places: Mapping[str, Room],
+    problems: list[Problem],
+) -> PassKeys | None:
+    """Adds what is wrong with them, or with a room that wants passes, to `problems`. `places`: rooms
+    by pointer.
     """
     wanted = section or NativePass()
-    texts, files, read = {}, [], True
+    texts, read = {}, True
     for name in ("secret_file", "key_file"):
         written = getattr(wanted, name)
-        texts[name] = b""
-        if written:
-            files.append(folder / written)
-            try:
-                with open(files[-1], "rb") as file:
-                    texts[name] = file.read(FILE_MAX)
-            except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-                read, reason = False, getattr(error, "strerror", None) or error
-                problems.append(
-                    Problem(f"native_pass.{name}", f"cannot read {files[-1]}: {reason}")
-                )
+        content = files.content(written, f"native_pass.{name}", FILE_MAX) if written else b""
+        if isinstance(content, Problem):
+            read = False
+            problems.append(content)
+        else:
+            texts[name] = content
     keys: PassKeys | None = None
     try:
         if read:
@@ -42,4 +40,4 @@ def read_pass_keys(
     for pointer, room in places.items():
         if room.native_pass in ANY_PASS and (reason := no_pass_because(room, keys, rooms)):
             problems.append(Problem(f"{pointer}.native_pass", reason))
-    return keys, tuple(files)
+    return keys

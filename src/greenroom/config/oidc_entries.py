@@ -1,11 +1,11 @@
 import os
 from collections.abc import Mapping
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from greenroom.config.entries import unknown_keys
+from greenroom.config.named_files import NamedFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import GreenroomError, Problem
 from greenroom.model.oidc import ROLES_MAX, OidcEntry, OidcRole, OidcSettings, role_problems
@@ -14,19 +14,17 @@ from greenroom.web.api_shapes import read_nested
 
 OIDC = "dashboard.oidc"
 LISTS = ("scopes", "allowed_domains", "allowed_groups")
-SECRET_MAX = 4_096
+AUTHORITIES_MAX = 1024 * 1024
 
 
-def read_oidc(
-    raw: Any, folder: Path, problems: list[Problem]
-) -> tuple[OidcSettings | None, tuple[Path, ...]]:
-    """Returns the settings and their files; adds what is wrong to `problems`."""
+def read_oidc(raw: Any, files: NamedFiles, problems: list[Problem]) -> OidcSettings | None:
+    """Adds what is wrong to `problems`."""
     if not isinstance(raw, dict):
         problems.append(Problem("dashboard", f"must be a table, not {raw!r:.60}"))
-        return None, ()
+        return None
     problems += unknown_keys(raw, ["oidc"], "dashboard")
     if "oidc" not in raw:
-        return None, ()
+        return None
     table = raw["oidc"]
     plain = (
         {name: value for name, value in table.items() if name != "roles"}
@@ -36,7 +34,7 @@ def read_oidc(
     entry = read_nested(OidcEntry, OIDC, plain, problems)
     roles = _roles(table.get("roles", []) if isinstance(table, dict) else [], problems)
     if entry is None:
-        return None, ()
+        return None
     for key in LISTS:
         wrong = [
             index for index, value in enumerate(getattr(entry, key)) if not value or " " in value
@@ -48,12 +46,9 @@ def read_oidc(
     if "openid" not in entry.scopes:
         problems.append(Problem(step(OIDC, "scopes"), "must hold openid"))
     problems += _issuer_problems(entry.issuer)
-    secret, files = _secret(entry, folder, os.environ, problems)
-    authorities, more = _authorities(entry, folder, problems)
-    return OidcSettings(entry=entry, roles=roles, secret=secret, authorities=authorities), (
-        *files,
-        *more,
-    )
+    secret = _secret(entry, files, os.environ, problems)
+    authorities = _authorities(entry, files, problems)
+    return OidcSettings(entry=entry, roles=roles, secret=secret, authorities=authorities)
 
 
 def _roles(raw: Any, problems: list[Problem]) -> tuple[OidcRole, ...]:
@@ -96,8 +91,8 @@ def _is_local(host: str) -> bool:
 
 
 def _secret(
-    entry: OidcEntry, folder: Path, environment: Mapping[str, str], problems: list[Problem]
-) -> tuple[str, tuple[Path, ...]]:
+    entry: OidcEntry, files: NamedFiles, environment: Mapping[str, str], problems: list[Problem]
+) -> str:
     if entry.client_secret_file and entry.client_secret_env:
         problems.append(
             Problem(
@@ -114,41 +109,29 @@ def _secret(
                     f"the environment variable {entry.client_secret_env} is empty",
                 )
             )
-        return secret, ()
-    if not entry.client_secret_file:
-        return "", ()
-    path, pointer = folder / entry.client_secret_file, step(OIDC, "client_secret_file")
-    try:
-        with path.open("rb") as file:
-            secret = file.read(SECRET_MAX).decode().partition("\n")[0].strip()
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        problems.append(
-            Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
-        )
-        return "", (path,)
-    if not secret:
-        problems.append(Problem(pointer, f"{path} is empty"))
-    return secret, (path,)
+        return secret
+    secret, wrong = files.first_line(
+        {"client_secret_file": entry.client_secret_file}, OIDC, "client_secret_file"
+    )
+    problems += wrong
+    return secret.strip()
 
 
-def _authorities(
-    entry: OidcEntry, folder: Path, problems: list[Problem]
-) -> tuple[str, tuple[Path, ...]]:
+def _authorities(entry: OidcEntry, files: NamedFiles, problems: list[Problem]) -> str:
     """The content of `ca_file`, so that a changed file counts as changed settings."""
     if not entry.ca_file:
-        return "", ()
-    path = folder / entry.ca_file
+        return ""
+    pointer = step(OIDC, "ca_file")
+    text = files.text(entry.ca_file, pointer, AUTHORITIES_MAX)
+    if isinstance(text, Problem):
+        problems.append(text)
+        return ""
     try:
-        text = path.read_text()
         if not text.strip():
             raise ValueError("it is empty")
         tls_context(text)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        problems.append(
-            Problem(
-                step(OIDC, "ca_file"),
-                f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
-            )
-        )
-        return "", (path,)
-    return text, (path,)
+        reason = getattr(error, "strerror", None) or error
+        problems.append(Problem(pointer, f"cannot read {files.paths[-1]}: {reason}"))
+        return ""
+    return text

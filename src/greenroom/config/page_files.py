@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from greenroom.config.named_files import NamedFiles, read_text
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.branding import LOGO_BYTES_MAX
@@ -18,14 +19,13 @@ def read_template(
     raw: Mapping[str, Any],
     values: dict[str, Any],
     pointer: str,
-    folder: Path,
-    files: list[Path],
+    files: NamedFiles,
     text_line: Callable[[str], int],
 ) -> list[Problem]:
-    """Puts the template into `values` and its file into `files`; returns everything wrong."""
+    """Puts the template into `values`; returns everything wrong."""
     html = values.get(HTML_KEY)
     if FILE_KEY in raw and isinstance(raw[FILE_KEY], str) and raw[FILE_KEY]:
-        return _from_file(folder / raw[FILE_KEY], values, step(pointer, FILE_KEY), files)
+        return _from_file(raw[FILE_KEY], values, step(pointer, FILE_KEY), files)
     if not isinstance(html, str) or not html:
         return []
     at = step(pointer, HTML_KEY)
@@ -35,8 +35,8 @@ def read_template(
     ]
 
 
-def _from_file(path: Path, values: dict[str, Any], at: str, files: list[Path]) -> list[Problem]:
-    files.append(path)
+def _from_file(written: str, values: dict[str, Any], at: str, files: NamedFiles) -> list[Problem]:
+    path = files.path(written)
     if values.get(HTML_KEY):
         return [Problem(at, f"cannot be used together with {HTML_KEY}")]
     text = read_text(path, at, TEMPLATE_MAX)
@@ -53,21 +53,6 @@ def _line(first: int, within: int) -> int:
     return first + max(0, within - 1) if first else 0
 
 
-def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
-    """UTF-8, at most `size_max` bytes."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(size_max + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        return Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
-    if len(content) > size_max:
-        return Problem(pointer, f"{path} is larger than {size_max} bytes")
-    try:
-        return content.decode("utf-8-sig")  # some editors put a mark of the byte order in front
-    except UnicodeDecodeError as error:
-        return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")
-
-
 LOGO_KEY, DATA_KEY = "logo_file", "logo"
 TYPES = {
     ".png": "png",
@@ -80,9 +65,9 @@ TYPES = {
 
 
 def with_logo(
-    raw: Mapping[str, Any], pointer: str, folder: Path, files: list[Path], problems: list[Problem]
+    raw: Mapping[str, Any], pointer: str, files: NamedFiles, problems: list[Problem]
 ) -> dict[str, Any]:
-    """Replaces `logo_file` by `logo`; notes the file in `files`, and what is wrong in `problems`."""
+    """Replaces `logo_file` by `logo`; adds what is wrong to `problems`."""
     values = {key: value for key, value in raw.items() if key != LOGO_KEY}
     if LOGO_KEY not in raw:
         return values
@@ -92,18 +77,10 @@ def with_logo(
     elif values.get(DATA_KEY):
         problems.append(Problem(at, f"cannot be used together with {DATA_KEY}"))
     else:
-        files.append(folder / name)
-        try:
-            with (folder / name).open("rb") as file:
-                picture = file.read(LOGO_BYTES_MAX + 1)
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            problems.append(
-                Problem(
-                    at, f"cannot read {folder / name}: {getattr(error, 'strerror', None) or error}"
-                )
-            )
+        picture = files.content(name, at, LOGO_BYTES_MAX)
+        if isinstance(picture, Problem):
+            problems.append(picture)
         else:
-            values[DATA_KEY] = (
-                f"data:image/{TYPES[Path(name).suffix.lower()]};base64,{base64.b64encode(picture).decode()}"
-            )
+            data = base64.b64encode(picture).decode()
+            values[DATA_KEY] = f"data:image/{TYPES[Path(name).suffix.lower()]};base64,{data}"
     return values

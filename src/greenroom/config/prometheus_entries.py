@@ -3,11 +3,10 @@
 import re
 from base64 import b64encode
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 
 from greenroom.config.entries import tables
-from greenroom.config.secret_files import SecretFiles
+from greenroom.config.named_files import NamedFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.outbound.policy import OutboundRefused, OutboundTarget, read_target
@@ -15,19 +14,16 @@ from greenroom.settings.process import PROMETHEUS_MAX, PrometheusLogin
 from greenroom.web.api_shapes import read_nested
 
 
-def read_prometheus(
-    raw: Any, folder: Path, problems: list[Problem]
-) -> tuple[dict[str, str], list[Path]]:
-    """Values of `Authorization` by URL, and the files of their secrets."""
-    secrets = SecretFiles(folder)
+def read_prometheus(raw: Any, files: NamedFiles, problems: list[Problem]) -> dict[str, str]:
+    """Values of `Authorization` by URL."""
     found: dict[str, str] = {}
     for at, entry in tables(raw, "prometheus", PROMETHEUS_MAX, problems):
         login = read_nested(PrometheusLogin, at, entry, problems)
         if login is None:
             continue
         wrong = _login_problems(login, at)
-        token, of_token = secrets.first_line(entry, at, "token_file")
-        password, of_password = secrets.first_line(entry, at, "password_file")
+        token, of_token = files.first_line(entry, at, "token_file")
+        password, of_password = files.first_line(entry, at, "password_file")
         wrong += of_token + of_password
         if token and not re.fullmatch(r"[\x21-\x7e]+", token):
             reason = "must hold a token of printable ASCII characters without blanks"
@@ -39,7 +35,7 @@ def read_prometheus(
         if target is not None and not wrong:
             basic = b64encode(f"{login.user}:{password}".encode()).decode()
             found[target.url] = f"Bearer {token}" if token else f"Basic {basic}"
-    return found, secrets.files
+    return found
 
 
 def _login_problems(login: PrometheusLogin, at: str) -> list[Problem]:

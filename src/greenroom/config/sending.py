@@ -1,10 +1,9 @@
 """Reads `[notifications]` and `[outbound]`: how messages leave."""
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 from greenroom.alerts.mail import Sending
+from greenroom.config.named_files import SECRET_FILE_MAX, NamedFiles
 from greenroom.config.toml_lines import step
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.outbound import OutboundPolicy
@@ -18,17 +17,15 @@ PASSWORD_MAX = 1_000
 def read_sending(
     notifications: NotificationSettings | None,
     outbound: Outbound | None,
-    folder: Path,
+    files: NamedFiles,
     problems: list[Problem],
 ) -> Sending:
     """Adds what is wrong to `problems`."""
     section = notifications or NotificationSettings()
-    files = (folder / section.smtp_password_file,) if section.smtp_password_file else ()
     return Sending(
         section.webhook_test,
         _mail_server(section, files, problems),
         _outbound(outbound, problems),
-        files,
         _dashboard_url(section.dashboard_url, problems),
     )
 
@@ -51,21 +48,19 @@ def mail_notes(server: MailServer | None) -> tuple[str, ...]:
 
 
 def _mail_server(
-    section: NotificationSettings, files: Sequence[Path], problems: list[Problem]
+    section: NotificationSettings, files: NamedFiles, problems: list[Problem]
 ) -> MailServer | None:
     pointer = step("notifications", "smtp_password_file")
     password = ""
-    for path in files:
-        try:
-            password = path.read_text().partition("\n")[0].strip("\r")
-        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-            problems.append(
-                Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
-            )
+    if section.smtp_password_file:
+        text = files.text(section.smtp_password_file, pointer, SECRET_FILE_MAX)
+        if isinstance(text, Problem):
+            problems.append(text)
+        else:
+            password = text.partition("\n")[0].strip("\r")
         if len(password) > PASSWORD_MAX:
-            problems.append(
-                Problem(pointer, f"must be at most {PASSWORD_MAX} characters, not {len(password)}")
-            )
+            reason = f"must be at most {PASSWORD_MAX} characters, not {len(password)}"
+            problems.append(Problem(pointer, reason))
     if bool(section.smtp_user) != bool(section.smtp_password_file):
         problems.append(Problem(pointer, "must be given together with smtp_user"))
     if section.smtp_user and section.smtp_security == "none":

@@ -2,9 +2,13 @@
 whenever the process dies or the disk fails.
 """
 
+import inspect
+from collections.abc import Iterator
 from random import Random
 
-from admission_world import FlakyJournal, HandClock, answer_of, small_room
+import pytest
+import redis
+from admission_world import FlakyJournal, HandClock, answer_of, small_room, ticket_id
 from examples import examples
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,7 +20,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from place_trials import PureCenter, RedisCenter, TwoCenters
+from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
+from greenroom.admission.ledger import moving_places
+from greenroom.admission.ledger.failures import KEPT, WINDOW_MS
+from greenroom.admission.messages.places import ASK, CANCEL
+from greenroom.admission.messages.turns import TurnsDown
 from greenroom.decision.moving_place import CODE_MS, successor
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
@@ -191,3 +201,92 @@ def test_one_place_stays_one_place() -> None:
     run_state_machine_as_test(
         MovingMachine, settings=settings(max_examples=examples(150), stateful_step_count=40)
     )
+
+
+# -- among data centers, when many have moved ------------------------------------------------------
+
+AWAY_ROOM = small_room(
+    total_active_users=40, new_users_per_minute=60, session_duration=1, calendar_after_minutes=1
+)
+"""Its tickets are good for a day."""
+
+
+def test_of_too_many_bars_the_oldest_go_and_the_ids_stay_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moving_places, "BARRED_MAX", 4)
+    world = TwoCenters([PureCenter(AWAY_ROOM, name) for name in ("dc0", "dc1")])
+    assert moves_on_when_full(world) == []
+
+
+@pytest.mark.parametrize(
+    "broken", ["bar.moved and ", " and bar.at_ms <= old_ms", "del barred[one]"]
+)
+def test_a_ledger_that_forgets_bars_badly_is_found(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instead = "pass" if broken.startswith("del") else ""
+    source = inspect.getsource(moving_places._thin)
+    assert source.count(broken) == 1
+    exec(source.replace(broken, instead), moving_places.__dict__, found := {})
+    monkeypatch.setattr(moving_places, "_thin", found["_thin"])
+    monkeypatch.setattr(moving_places, "BARRED_MAX", 4)
+    world = TwoCenters([PureCenter(AWAY_ROOM, name) for name in ("dc0", "dc1")])
+    assert moves_on_when_full(world)
+
+
+def moves_on_when_full(world: TwoCenters) -> list[str]:
+    """What is wrong, where four bars are too many, and the end of one move is never heard of."""
+    found, stuck, source = [], ticket_id(50), world.here.name
+    world.relays(world.there, (stuck, successor(stuck), "dc9", 1, ASK))
+    moved = [ticket_id(number) for number in range(1, 5)]
+    for one in moved:
+        assert world.move(world.here, one).searching
+        world.sync(6, world.here, world.there)
+        assert world.has_moved(world.here, one)
+    another = ticket_id(9)
+    world.sync(1, world.here, world.there, every_ms=WINDOW_MS // 2)
+    age_ms = WINDOW_MS // 2 + 40_000  # of a failure before the move
+    row = (moved[0], source, 1, age_ms, age_ms // 1_000 + 600, KEPT)
+    world.tells(world.there, turns=TurnsDown(True, rows=(row,)))
+    if world.there.view(moved[0], world.now_ms).kept_ms:
+        found.append("the old device has the turn")
+    assert world.move(world.here, another).storage_failed or found
+    world.sync(1, world.here, world.there, every_ms=WINDOW_MS // 2 + 60_000)
+    world.sync(3, world.here, world.there)
+    if not world.move(world.here, another).searching:
+        found.append("no move is begun")
+    for _ in range(22):
+        for one in moved:
+            for center in (world.here, world.there):
+                if world.asks(center, one).standing is not Standing.GONE:
+                    found.append("the old device has a place")
+        world.sync(1, world.here, world.there, every_ms=3_600_000)
+    world.relays(world.there, (stuck, successor(stuck), "dc9", 1, CANCEL))
+    if world.asks(world.there, stuck).standing is Standing.GONE:
+        found.append("a place that did not move is lost")
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    client = server.client()
+    client.function_load(TRIAL_LIBRARY.source)
+    yield client
+    server.kill()
+
+
+@pytest.mark.parametrize("broken", ["", "bar[6] and ", " and bar[4] <= old_ms", "places.unbar(id)"])
+def test_redis_forgets_the_same_bars(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setattr(moving_places, "BARRED_MAX", 4)
+    text = TRIAL_LIBRARY.text
+    whole = text[text.index("places.most =") : text.index("function places.save_bar")]
+    assert not broken or whole.count(broken) == 1
+    client.flushall()
+    with broken_library(client, whole, whole.replace("MOVE_BARRED_MAX", "4").replace(broken, "")):
+        pair = [RedisCenter(client, AWAY_ROOM, name) for name in ("dc0", "dc1")]
+        moves_on_when_full(TwoCenters(list(pair)))
+    assert any(center.found for center in pair) == (broken != "")

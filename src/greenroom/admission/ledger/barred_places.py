@@ -30,8 +30,8 @@ ASKED_MAX = 4_000
 """
 
 BARRED_MAX: int = 250_000
-"""Ids that have moved, of all data centers, for as long as a ticket of them can be valid: a session, or
-a day where visitors may be away, three moves a second. Then no more are asked for.
+"""Ids that have moved, of all data centers. With nearly so many the oldest go, after an hour or a session;
+with so many no more moves are begun.
 """
 
 GONE, MOVED = Outcome(Standing.GONE), Outcome(Standing.GONE, moved=True)

@@ -14,6 +14,7 @@ from greenroom.admission.ledger.barred_places import (
     OpenMove,
     held,
 )
+from greenroom.admission.ledger.failures import WINDOW_MS
 from greenroom.admission.ledger.moving import move, row_moves
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.ledger.transfers import SOURCE_SLACK_MS, give
@@ -78,6 +79,7 @@ def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
     }
     places.olds = {asked.new: old for old, asked in places.asked.items()}
     places.barred = {one: bar for one, bar in places.barred.items() if bar.until_ms > now_ms}
+    _thin(ledger, now_ms)
     places.seen = {one: seen for one, seen in places.seen.items() if seen[2] > now_ms}
     # all of them: who hears that a move is over hears with it what was asked before (`arrives`)
     asks = [
@@ -132,6 +134,17 @@ def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
 
 
 # -- inside ----------------------------------------------------------------------------------------
+
+
+def _thin(ledger: LedgerState, now_ms: int) -> None:
+    """Of too many, bars that are old enough for the spent id to refuse all that may still come."""
+    barred = ledger.moving_places.barred
+    if len(barred) < BARRED_MAX - ASKED_MAX:
+        return
+    old_ms = now_ms - max(WINDOW_MS, ledger.life_ms) - SOURCE_SLACK_MS
+    for one, bar in list(islice(barred.items(), ASKED_MAX)):
+        if bar.moved and bar.at_ms <= old_ms:
+            del barred[one]
 
 
 def _moved(ledger: LedgerState) -> tuple[tuple[bytes, bytes, str, int], ...]:

@@ -16,6 +16,23 @@ function places.bar_of(id)
   return raw and cmsgpack.unpack(raw)
 end
 
+function places.unbar(id)
+  call('HDEL', k.barred, id)
+  call('ZREM', k.barred_until, id)
+end
+
+places.most = MOVE_BARRED_MAX
+
+-- Of too many, bars that are old enough for the spent id to refuse all that may still come.
+function places.thin()
+  if call('HLEN', k.barred) < places.most - MOVE_ASKED_MAX then return end
+  local old_ms = now - max(FAILURE_WINDOW_MS, s.life_ms) - SOURCE_SLACK_MS
+  for _, id in ipairs(call('ZRANGE', k.barred_until, 0, MOVE_ASKED_MAX - 1)) do
+    local bar = places.bar_of(id)
+    if bar and bar[6] and bar[4] <= old_ms then places.unbar(id) end
+  end
+end
+
 function places.save_bar(id, bar)
   call('HSET', k.barred, id, cmsgpack.pack(bar))
   call('ZADD', k.barred_until, bar[5], id)
@@ -66,8 +83,7 @@ end
 function places.lift(old, source, serial)
   local found = places.bar_of(old)
   if not found or found[1] ~= source or found[2] ~= serial or found[6] then return end
-  call('HDEL', k.barred, old)
-  call('ZREM', k.barred_until, old)
+  places.unbar(old)
   if found[7] then
     failures.rename(found[3], old)
     failures.revive(old)
@@ -170,7 +186,7 @@ OPERATIONS[9] = function(old, new, absent, nonce) -- move
   if state.answered_ms and state.data_centers <= 1 then return places.move(old, new, absent) end
   local told, undecided = places.told(old)
   if told then return places.outcome_of(undecided and 'failed' or 'gone') end
-  local full = state.places > 0 and (not ask and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX or call('HLEN', k.barred) >= MOVE_BARRED_MAX)
+  local full = state.places > 0 and (not ask and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX or call('HLEN', k.barred) >= places.most)
   if full or places.arrives(old) or not connected() then return places.outcome_of('failed') end
   local here = places.known_of(old)
   if here == ID_SPENT and not call('ZSCORE', k.elsewhere, old) then return gone() end
@@ -186,6 +202,7 @@ function places.report()
   if state.places == 0 then return nil end
   for _, id in ipairs(call('ZRANGEBYSCORE', k.barred_until, '-inf', now)) do call('HDEL', k.barred, id) end
   call('ZREMRANGEBYSCORE', k.barred_until, '-inf', now)
+  places.thin()
   for _, field in ipairs(call('ZRANGEBYSCORE', k.place_seen_until, '-inf', now)) do call('HDEL', k.place_seen, field) end
   call('ZREMRANGEBYSCORE', k.place_seen_until, '-inf', now)
   local asks, rows = {}, call('HGETALL', k.place_asks)

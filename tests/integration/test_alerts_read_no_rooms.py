@@ -33,7 +33,7 @@ def test_looking_for_alerts_asks_for_no_figures_and_an_operator_does(tmp_path: P
             process._ledgers = cast(ProcessLedgerStore, ledgers)
             notifications = process._notifications
             assert notifications is not None
-            await Watcher(notifications._look, notifications.outbox, lambda: 0).look_once()
+            await Watcher(notifications._picture, notifications.outbox, lambda: 0).look_once()
             assert asked == [], "alerts look at rooms every second"
             process.state()
             assert asked == ["figures"], "an operator who looks gets fresh ones"

@@ -15,12 +15,11 @@ from redis_world import RedisServer
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.keys.sealed_secrets import SealedSecrets
-from greenroom.ledgers.calls import CALLS_FILE, CallFile
+from greenroom.ledgers.calls import CALLS_FILE, CallFile, bring
 from greenroom.ledgers.redis.calls import RedisCalls
 from greenroom.ledgers.redis.leases import TIMEOUT_S
 from greenroom.ledgers.redis.link import Link
 from greenroom.model.call import VisitorCall
-from greenroom.runtime.calls import bring
 
 ROOMS, IDS, ROWS = ("r", "another room"), (b"a" * 12, b"b" * 12, b"c" * 12), (b"one", b"two")
 STEPS = st.lists(

@@ -2,16 +2,15 @@
 wrong with it.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from dashboard_rig import DashboardRig, dashboard_in
 
+from greenroom.alerts.picture import PictureTaker
 from greenroom.alerts.rules.conditions import conditions
-from greenroom.config.load import read_config
 from greenroom.configuration.state import ConfigState, ProcessState
 from greenroom.errors import Problem
-from greenroom.runtime.alert_picture import PictureTaker
+from greenroom.model.configuration import Configuration
 
 FAULT = Problem("room shop", "cookie_suffix: must differ from that of waiting room other")
 STATE = ProcessState(
@@ -42,7 +41,6 @@ def test_the_dashboard_names_what_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_an_alert_names_what_cannot_be_used() -> None:
-    config = replace(read_config("", Path("/etc/greenroom.toml")), tls=None)
-    taken = PictureTaker().take(STATE, config)
+    taken = PictureTaker().take(STATE, Configuration(), "127.0.0.1:8081", "")
     (found,) = [one for one in conditions(taken) if one.type == "greenroom_config_refused"]
     assert str(FAULT) in found.data["problems"]

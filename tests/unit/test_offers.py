@@ -22,11 +22,11 @@ from greenroom.model.offer import OFFERS_MAX, Offer, fewer_than, left_of
 from greenroom.model.room import LANGUAGES, Room
 from greenroom.model.visit import Held
 from greenroom.offers import changes
+from greenroom.offers.from_origins import OriginOffers
 from greenroom.outbound.mail import MailServer
 from greenroom.pages import compile_page
 from greenroom.pages.brand import NO_BRAND
 from greenroom.pages.language import language
-from greenroom.runtime.origin_offers import OriginOffers
 from greenroom.web.config_service import ChangeContext
 
 NOW_MS = 1_790_000_000_000

@@ -4,6 +4,7 @@ overwrites what it deletes. The file exists from the first row on.
 
 import asyncio
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +41,21 @@ class CallStore(Protocol):
         """`take` fails for so long."""
 
 
+async def bring(former: CallStore, store: CallStore) -> None:
+    """A data center that was the only one kept its rows in its own Redis, which may be this one."""
+    probe = f"bring:{secrets.token_hex(8)}"
+    await former.take(probe, 1, _PROBE_MS)
+    if not await store.take(probe, 1, _PROBE_MS):
+        return  # it is this one
+    for row in await former.ids():
+        sealed = await former.get(*row)
+        if sealed is not None:  # there may be one that a process brought before it was killed
+            await store.put(*row, sealed, None)
+            await former.drop(*row)
+
+
 _BLOCKED = 1 << 30
+_PROBE_MS = 10_000
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (

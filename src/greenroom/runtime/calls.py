@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from greenroom.alerts.service import Notifications
 from greenroom.calls.desk import Desk, SealedCalls
 from greenroom.calls.rules import LOOK_MS
 from greenroom.calls.sender import CallSender
@@ -12,10 +13,9 @@ from greenroom.config.shared import Shared
 from greenroom.decision.service import DecisionService
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
-from greenroom.ledgers.calls import CallFile, CallStore
+from greenroom.ledgers.calls import CallFile, bring
 from greenroom.model.clock import Clock
 from greenroom.runtime.loops import OnError
-from greenroom.runtime.notifications import Notifications
 
 if TYPE_CHECKING:
     from greenroom.ledgers.redis.calls import RedisCalls
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 IDLE_S = 60.0
 """Where no room calls anybody: rows of a room that has stopped it have to end."""
-
-PROBE_MS = 10_000
 
 
 class ProcessCalls:
@@ -75,19 +73,6 @@ class ProcessCalls:
     def _rest_s(self) -> float:
         calls = any(room.now.calls for room in self._decision.table.rooms.values())
         return LOOK_MS / 1000 if calls else IDLE_S
-
-
-async def bring(former: CallStore, store: CallStore) -> None:
-    """A data center that was the only one kept its rows in its own Redis, which may be this one."""
-    probe = f"bring:{secrets.token_hex(8)}"
-    await former.take(probe, 1, PROBE_MS)
-    if not await store.take(probe, 1, PROBE_MS):
-        return  # it is this one
-    for row in await former.ids():
-        sealed = await former.get(*row)
-        if sealed is not None:  # there may be one that a process brought before it was killed
-            await store.put(*row, sealed, None)
-            await former.drop(*row)
 
 
 def _in_redis(link: "Link") -> "RedisCalls":

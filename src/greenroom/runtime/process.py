@@ -8,12 +8,15 @@ import contextlib
 import gc
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
 import structlog
 from starlette.routing import BaseRoute
 
+from greenroom.alerts.picture import PictureTaker
+from greenroom.alerts.rules.conditions import Picture
+from greenroom.alerts.service import Notifications
 from greenroom.capacity.exported import Exported
 from greenroom.config.config import Config
 from greenroom.config.source import ConfigSource, load_stamped
@@ -47,14 +50,13 @@ from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.runtime.logs import ErrorLog, set_up_logs
 from greenroom.runtime.loops import Say, beside
-from greenroom.runtime.notifications import Notifications, WhatRuns
 from greenroom.runtime.parts import EVERYTHING, Listeners, ProcessParts, announcement, claim
 from greenroom.runtime.serving import Serving, Started, open_serving
 from greenroom.runtime.start_ledgers import (
     open_ledgers,
     process_clock,
 )
-from greenroom.runtime.status_page import StatusListeners
+from greenroom.runtime.status_page import StatusListeners, WhatRuns
 from greenroom.settings.process import Address
 
 VERSION = version("greenroom")
@@ -183,8 +185,19 @@ class Process:
                     )
                 )
 
-    def _known(self, asked: bool = True) -> WhatRuns:
-        return self.state(asked), self.config
+    def _known(self) -> WhatRuns:
+        return self.state(), self.config
+
+    def _picture(self) -> Callable[[], Picture]:
+        taker = PictureTaker()
+
+        def taken() -> Picture:
+            config = self.config
+            file = config.tls.cert if config.tls else ""
+            state = self.state(asked=False)
+            return taker.take(state, config.documents, str(config.control), file)
+
+        return taken
 
     async def _begin_with_store(
         self, data: DataDir, listeners: Listeners, undo: contextlib.ExitStack
@@ -197,9 +210,9 @@ class Process:
         notifications = self._notifications = Notifications(
             followed.store,
             followed.layered,
-            self.config,
+            self.config.sending,
             self._clock.now_ms,
-            lambda: self._known(asked=False),
+            self._picture(),
             published.everywhere,
             published.everywhere_now,
         )
@@ -358,4 +371,4 @@ class Process:
         if self._parts.logs:
             set_up_logs(config.log)
         if self._notifications is not None:
-            self._notifications.apply(config)
+            self._notifications.apply(config.sending)

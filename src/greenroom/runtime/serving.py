@@ -8,6 +8,7 @@ import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from greenroom.alerts.service import Notifications
 from greenroom.config.config import Config
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.decision_counts import DecisionCounts
@@ -17,6 +18,7 @@ from greenroom.gateway.documents import SeesAnswers
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.clock import Clock
 from greenroom.model.room import Room
+from greenroom.offers.from_origins import OriginOffers
 from greenroom.outbound import Guard
 from greenroom.rules import Lookups
 from greenroom.runtime import assemble
@@ -36,8 +38,6 @@ from greenroom.runtime.front_ends import (
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore, tend
 from greenroom.runtime.loops import OnError, keep_time
-from greenroom.runtime.notifications import Notifications
-from greenroom.runtime.origin_offers import OriginOffers
 from greenroom.runtime.parts import Listeners, ProcessParts
 from greenroom.runtime.room_compiler import RoomCompiler
 from greenroom.runtime.start_ledgers import agreed_draws, data_center_names, ledger_rooms

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from greenroom.admission.schedule import Effective
+from greenroom.alerts.service import Notifications
 from greenroom.config.config import Config
-from greenroom.configuration.state import RoomState
+from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.decision.room_view import RoomView
 from greenroom.model.status_page import StatusPage, listen_parts
 from greenroom.notifier import ChangeNotifier, Wake
@@ -17,7 +18,6 @@ from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
-from greenroom.runtime.notifications import Look, Notifications
 from greenroom.settings.process import Address
 from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
 from greenroom.status_page.dashboard.preview import ServedStatusPage, StatusDraft
@@ -27,6 +27,8 @@ from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000
 LOOK_S = 1.0
+WhatRuns = tuple[ProcessState, Config]
+Look = Callable[[], WhatRuns]
 log = structlog.get_logger("greenroom.status_page")
 
 

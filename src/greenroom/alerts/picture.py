@@ -16,17 +16,20 @@ from greenroom.alerts.rules.conditions import (
     RoomPicture,
 )
 from greenroom.alerts.rules.matching import bounds
-from greenroom.config.config import Config
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.errors import Problem
 from greenroom.model.clock import LastMinute
+from greenroom.model.configuration import Configuration
 
 
 class PictureTaker:
     def __init__(self) -> None:
         self._minute = LastMinute()
 
-    def take(self, state: ProcessState, config: Config) -> Picture:
+    def take(
+        self, state: ProcessState, documents: Configuration, control: str, certificate_file: str
+    ) -> Picture:
+        """`control` is the address of the operators' listener; `certificate_file` may be empty."""
         counts = dict(state.gateway)
         self._minute.add(state.now_ms, counts.get("forwarded", 0), counts.get("failed", 0))
         requests, failed = map(int, self._minute.growth())
@@ -35,13 +38,13 @@ class PictureTaker:
             sync.syncing and sync.figures_known
         )  # old figures would end incidents that go on
         several, first = _of_data_centers(state)
-        policies = list(config.documents.alert_policies.records())
+        policies = list(documents.alert_policies.records())
         return Picture(
             now_ms=state.now_ms,
-            process=f"{socket.gethostname()[:60]} {config.control}",
+            process=f"{socket.gethostname()[:60]} {control}",
             data_center=sync.data_center if sync else "here",
             rooms=tuple(
-                _room(room, config, state.now_ms)
+                _room(room, documents, state.now_ms)
                 for room in state.rooms
                 if speaks or room.figures.storage_failed
             ),
@@ -61,7 +64,7 @@ class PictureTaker:
                 "file": _said(state.config.problems),
                 "store": _said(state.store.problems + state.faults),
             },
-            certificate=certificate(Path(config.tls.cert)) if config.tls else None,
+            certificate=certificate(Path(certificate_file)) if certificate_file else None,
             limits={name: bounds(policies, name) for name in BOUND_TYPES},
         )
 
@@ -75,13 +78,13 @@ def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
     return bool(centers), not heard or centers[0].name == min(heard)
 
 
-def _room(state: RoomState, config: Config, now_ms: int) -> RoomPicture:
-    zone = config.zone_of(state.room)
+def _room(state: RoomState, documents: Configuration, now_ms: int) -> RoomPicture:
+    entry = documents.rooms.get(state.room.id)
     figures = state.figures
     return RoomPicture(
         room=state.room,
-        zone_id=zone.id if zone else "",
-        events=config.documents.events_of(state.room.id),
+        zone_id="" if entry is None or entry.read_only else entry.parent,
+        events=documents.events_of(state.room.id),
         waiting=figures.waiting,
         active=figures.active,
         wait_s=figures.estimate.p50_s if figures.estimate else None,

@@ -1,3 +1,5 @@
+"""The notifications of a running process: conditions are watched, messages sent, tests made."""
+
 import asyncio
 import concurrent.futures
 import contextlib
@@ -6,15 +8,16 @@ from collections.abc import Callable
 from random import SystemRandom
 
 from greenroom.alerts.delivery import Delivery
+from greenroom.alerts.mail import Sending
+from greenroom.alerts.rules.conditions import Picture
 from greenroom.alerts.rules.matching import Destination
 from greenroom.alerts.rules.message import Message
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.store import SqlOutbox
 from greenroom.alerts.watcher import Watcher
-from greenroom.config.config import Config
 from greenroom.configuration.layers import LayeredStore
-from greenroom.configuration.state import NotificationState, ProcessState
+from greenroom.configuration.state import NotificationState
 from greenroom.configuration.store import SqlStore
 from greenroom.errors import StorageFailed
 from greenroom.model.alert import Alert, Incident
@@ -22,10 +25,6 @@ from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.outbound import Guard, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.outbound.mail import MailServer
-from greenroom.runtime.alert_picture import PictureTaker
-
-WhatRuns = tuple[ProcessState, Config]
-Look = Callable[[], WhatRuns]
 
 COUNT_S = 5.0
 
@@ -39,32 +38,31 @@ class Notifications:
         self,
         store: SqlStore,
         layered: LayeredStore,
-        config: Config,
+        sending: Sending,
         now_ms: Callable[[], int],
-        look: Look,
+        picture: Callable[[], Picture],
         listening: Listening = tuple,
         learn_listeners: Callable[[], object] = lambda: None,
     ) -> None:
         """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners;
         `learn_listeners` blocks until those of processes that have just started are among them.
         """
-        taker = PictureTaker()
         self.outbox = SqlOutbox(store)
         self.outbox.layer = layered.over
         self._now_ms = now_ms
         self.state = NotificationState()
-        self._look = lambda: taker.take(*look())
+        self._picture = picture
         self._read = layered.read
         self._learn_listeners = learn_listeners
         self._loop = asyncio.get_running_loop()
-        self._delivery = Delivery(Guard(config.sending.outbound, listening=listening), now_ms)
-        self.apply(config)
+        self._delivery = Delivery(Guard(sending.outbound, listening=listening), now_ms)
+        self.apply(sending)
 
-    def apply(self, config: Config) -> None:
-        self._delivery.guard.policy = config.sending.outbound
-        self._delivery.mail_server = config.sending.mail_server
-        self._delivery.dashboard_url = config.sending.dashboard_url
-        self._test_mode = config.sending.webhook_test
+    def apply(self, sending: Sending) -> None:
+        self._delivery.guard.policy = sending.outbound
+        self._delivery.mail_server = sending.mail_server
+        self._delivery.dashboard_url = sending.dashboard_url
+        self._test_mode = sending.webhook_test
 
     async def run(self) -> None:
         sender = NotificationSender(
@@ -76,7 +74,7 @@ class Notifications:
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(sender.run())
-            tasks.create_task(Watcher(self._look, self.outbox, self._now_ms).run())
+            tasks.create_task(Watcher(self._picture, self.outbox, self._now_ms).run())
             tasks.create_task(self._count())
 
     async def _count(self) -> None:

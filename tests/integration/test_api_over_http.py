@@ -58,6 +58,24 @@ def test_a_list_says_which_page_it_is(api, zone) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("account.name=contains:ROOM", True),
+        ("account.name=contains_case_sensitive:ROOM", False),
+        ("account.name=not_equal:greenroom", False),
+        ("account.name=Greenroom", True),
+        ("account.name=", False),
+        ("type=full,partial", True),
+        ("type=partial&type=full", True),
+        ("type=partial,internal", False),
+    ],
+)
+def test_every_published_spelling_of_a_zone_filter_is_read(api, zone, query, found) -> None:
+    reply = api.ask("GET", f"/zones?per_page=1000&{query}")
+    assert (zone["id"] in [each["id"] for each in reply.result]) is found
+
+
+@pytest.mark.parametrize(
     "query",
     ["page=0", "page=-1", "page=x", "per_page=0", "per_page=7", "per_page=1005", "per_page=1e3"],
 )

@@ -176,6 +176,38 @@ def test_capitals_of_a_queueing_method_do_not_matter(config_service, zone) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("WWW.Example.com", "www.example.com"),
+        ("B\u00fccher.example.com", "xn--bcher-kva.example.com"),
+        ("*.b\u00fccher.example.com", "*.xn--bcher-kva.example.com"),
+    ],
+)
+def test_capitals_and_other_letters_of_a_host_do_not_matter(
+    config_service, zone, sent: str, kept: str
+) -> None:
+    routes = {"cookie_suffix": "a", "additional_routes": [{"host": "a.example.com"}]}
+    made = config_service.do(rooms.create(zone, {**ROOM, **routes, "host": sent}))
+    assert made["host"] == kept
+    moved = {"host": "shop.example.com", "additional_routes": [{"host": sent}]}
+    edited = config_service.do(rooms.change(zone, made["id"], moved, whole=False))
+    assert edited["additional_routes"] == [{"host": kept, "path": "/"}]
+    again = {**ROOM, "name": "other", "host": sent, "cookie_suffix": "b"}
+    assert config_service.refusal(rooms.create(zone, again)) == [("COVERED", "/host")]
+    place = config_service.do(
+        zones.create({"name": sent.removeprefix("*.").replace("com", "net")}, no_origin_is_wrong)
+    )
+    assert place["name"] == kept.removeprefix("*.").replace("com", "net")
+
+
+@pytest.mark.parametrize("host", ["stra\u00dfe.example.com", "a\u200db.example.com", "\u00fc" * 64])
+def test_a_host_that_browsers_and_dns_read_in_two_ways_is_refused(
+    config_service, zone, host: str
+) -> None:
+    assert config_service.refusal(rooms.create(zone, {**ROOM, "host": host})) == invalid("/host")
+
+
 def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(config_service, zone) -> None:
     below = config_service.do(zones.create({"name": "shop.example.com"}, no_origin_is_wrong))["id"]
     config_service.do(
@@ -311,7 +343,7 @@ def test_what_only_the_server_may_say_is_not_looked_at(config_service, zone) -> 
     ("fields", "wanted"),
     [
         ({}, [("REQUIRED", "/name")]),
-        ({"name": "Example.com"}, invalid("/name")),
+        ({"name": "Example.com"}, [("TAKEN", "/name")]),
         ({"name": "example.com"}, [("TAKEN", "/name")]),
         ({"name": "a.example.com", "type": "partial"}, invalid("/type")),
         ({"name": "a.example.com", "account": {"id": "other"}}, invalid("/account/id")),

@@ -68,6 +68,14 @@ def test_an_event_counts_down_to_its_start_and_then_to_its_end() -> None:
     )
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("how", [{"force_queue": "true"}, {"event": "prequeueing"}])
+def test_a_room_that_rejects_says_fifo_where_it_holds(how: dict[str, str], method: str) -> None:
+    shown = published(facts_of(state(queueing_method=method, **how).held(NOW_MS)))
+    assert shown["queueingMethod"] == ("fifo" if method == "reject" else method)
+    assert (shown["isRejectQueue"], shown["refreshIntervalSeconds"]) == (False, 20)
+
+
 def test_a_random_room_tells_quartiles_and_a_closed_one_does_not_refresh() -> None:
     drawn = published(facts_of(state(queueing_method="random", waitTime="60").held(NOW_MS)))
     assert (

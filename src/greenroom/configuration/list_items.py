@@ -13,6 +13,7 @@ from greenroom.configuration.lists import list_of
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry, EntryIndex
 from greenroom.model.fields import spec
+from greenroom.model.route import as_host
 from greenroom.model.rule import LIST_ITEMS_MAX, ListItem, item_field_problems
 from greenroom.rules.lists import item_problem
 from greenroom.web.api_schema import ApiSchema, computed, read_as
@@ -306,7 +307,7 @@ def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
             "",
             [ApiFault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)],
         )
-    text = text.lower()
+    text = as_host(text)
     found = item_field_problems({"value": text, "comment": values["comment"]})
     faults = [
         ApiFault(

@@ -25,6 +25,7 @@ from greenroom.web.api_schema import (
 )
 from greenroom.web.api_shapes import (
     Choice,
+    HostName,
     Json,
     Nested,
     Plain,
@@ -60,7 +61,8 @@ _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
 ROOM = ApiSchema.of(
     Room,
     shapes={
-        "additional_routes": Several(Route, or_null=True),
+        "host": HostName(str),
+        "additional_routes": Several(Route, or_null=True, host="host"),
         "cookie_suffix": Plain(str, or_null=True),
         "cookie_attributes": Nested(CookieAttributes),
         "branding": Nested(Branding),

@@ -22,6 +22,7 @@ from greenroom.web.api_schema import (
 )
 from greenroom.web.api_shapes import (
     Choice,
+    HostName,
     Json,
     Plain,
     Several,
@@ -132,7 +133,7 @@ class Ignored:
 ZONE = ApiSchema.of(
     Zone,
     shapes={
-        "name": Plain(str, format="hostname"),
+        "name": HostName(str, format="hostname"),
         "trusted_proxies": Several(),
         "merge_slashes": Choice(),
     },
@@ -364,14 +365,15 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def name_filter(text: str) -> ZoneFilter:
+def text_filter(text: str) -> Callable[[str], bool]:
+    """`text` may begin with an operator and a colon."""
     word, colon, wanted = text.partition(":")
     sensitive = word.endswith("_case_sensitive")
     compare = _OPERATORS.get(word.removesuffix("_case_sensitive")) if colon else None
     if compare is None:
         compare, wanted, sensitive = _OPERATORS["equal"], text, False
     found, sought = compare, wanted if sensitive else wanted.lower()
-    return lambda entry: found(entry.record.name, sought)
+    return lambda name: found(name if sensitive else name.lower(), sought)
 
 
 def always(_entry: Entry[Zone]) -> bool:

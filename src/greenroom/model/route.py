@@ -29,6 +29,22 @@ class CookieAttributes:
     secure: str = spec("Secure of the cookie", "auto", choices=("auto", "always", "never"))
 
 
+_READ_IN_TWO_WAYS = frozenset("ßς\u200c\u200d")
+
+
+def as_host(written: str) -> str:
+    """In lower case, other letters as in DNS (`xn--`). Unchanged where the standards of such names
+    disagree.
+    """
+    if written.isascii():
+        return written.lower()
+    try:
+        coded = written.encode("idna").decode()
+    except UnicodeError:
+        return written
+    return written if _READ_IN_TWO_WAYS & set(written) else coded.lower()
+
+
 def host_problems(pointer: str, host: Any) -> list[Problem]:
     """Lower-case name, no scheme or port.
 

@@ -64,9 +64,12 @@ class PreviewState(msgspec.Struct, frozen=True, kw_only=True):
         )
         start_ms = now_ms + self.wait_minutes * 60_000 if prequeue else now_ms
         refresh_s = 0 if closed and not prequeue else 20
+        method = self.queueing_method
+        if method == "reject" and refresh_s:
+            method = "fifo"  # as a room says that holds with a place
         return Held(
             now_ms=now_ms,
-            method=self.queueing_method,
+            method=method,
             last_updated_ms=now_ms,
             refresh_s=refresh_s,
             next_try_s=refresh_s,

@@ -14,6 +14,7 @@ from greenroom.model.fields import (
     unknown_field,
     wrong_kind,
 )
+from greenroom.model.route import as_host
 from greenroom.web.time_format import TIME_PATTERN, milliseconds
 
 Json = dict[str, Any]
@@ -63,6 +64,13 @@ class Plain:
         return {"anyOf": [schema, {"enum": list(self.absent)}]} if self.absent else schema
 
 
+class HostName(Plain):
+    """May be written with capitals and letters of any language."""
+
+    def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
+        return as_host(value) if isinstance(value, str) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     def read(self, _pointer: str, value: Any, _problems: list[Problem]) -> Any:
@@ -95,13 +103,14 @@ class Nested:
 @dataclass(frozen=True, slots=True)
 class Several:
     """`pattern` only describes the strings; the record checks them. `or_null` shows an empty list as
-    null.
+    null. `host` is a field of each record, read as HostName.
     """
 
     record: type | None = None
     choices: tuple[str, ...] = ()
     pattern: str = ""
     or_null: bool = False
+    host: str = ""
 
     def read(self, pointer: str, value: Any, problems: list[Problem]) -> Any:
         if reason := wrong_kind(value, list):
@@ -110,9 +119,13 @@ class Several:
         if self.record is None:  # the record checks the strings
             return tuple(value)
         return tuple(
-            read_nested(self.record, f"{pointer}[{index}]", item, problems)
+            read_nested(self.record, f"{pointer}[{index}]", self._spelt(item), problems)
             for index, item in enumerate(value)
         )
+
+    def _spelt(self, item: Any) -> Any:
+        written = item.get(self.host) if self.host and isinstance(item, dict) else None
+        return item | {self.host: as_host(written)} if isinstance(written, str) else item
 
     def show(self, value: Any) -> Any:
         if self.or_null and not value:

@@ -128,6 +128,8 @@ class QueryParameter:
             if self.default is inspect.Parameter.empty:
                 faults.append(ApiFault(Code.BAD_QUERY, f"{self.name}: is required"))
             return self.default
+        if self.many:
+            sent = [part for text in sent for part in text.split(",")]
         found = [self._read(text) for text in sent]
         try:
             return msgspec.convert(found if self.many else found[-1], self.kind)

@@ -63,6 +63,10 @@ def dataset(arguments: str, selection: str = "{ count }") -> str:
         ),
         ('{ viewer { zones(filter: {zoneTag: "nowhere"}) { zoneTag } } }', "is not authorized"),
         (
+            '{ viewer { accounts(filter: {accountTag_in: ["nowhere"]}) { accountTag } } }',
+            "account 'nowhere' is not authorized",
+        ),
+        (
             '{ viewer { zones(filter: {zoneTag: "a", zoneTag_gt: "b"}) { zoneTag } } }',
             "takes one condition",
         ),

@@ -304,6 +304,7 @@ def make_schema(datasets: Sequence[Dataset]) -> GraphQLSchema:
     ) -> list[dict[str, Any]]:
         _require(info.context.caller, None)
         op, wanted = _one_condition("account", filter or {})
+        _authorized("account", op, wanted, [ACCOUNT_ID])
         return [{"accountTag": ACCOUNT_ID}] if _tag_matches(ACCOUNT_ID, op, wanted) else []
 
     return schema(datasets, lambda *_: {}, zones, accounts, _dataset_resolver)
@@ -331,13 +332,7 @@ def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
         context.caller, context.caller.token.zone_ids[0] if context.caller.token.zone_ids else None
     )
     visible = [zone_id for zone_id in sorted(context.known.zones) if context.caller.sees(zone_id)]
-    if op in ("", "_in") and wanted is not None:
-        for tag in wanted if isinstance(wanted, list) else [wanted]:
-            if tag not in visible:
-                raise refusal(
-                    f"zone {str(tag)[:100]!r} is not authorized for this token, or does not exist",
-                    "authz",
-                )
+    _authorized("zone", op, wanted, visible)
     found = [zone_id for zone_id in visible if _tag_matches(zone_id, op, wanted)]
     if len(found) > ZONES_MAX:
         raise refusal(
@@ -345,6 +340,16 @@ def _zones(context: Context, filter: Mapping[str, Any]) -> list[str]:
             " zoneTag"
         )
     return found
+
+
+def _authorized(kind: str, op: str, wanted: Any, visible: Sequence[str]) -> None:
+    if op in ("", "_in") and wanted is not None:
+        for tag in wanted if isinstance(wanted, list) else [wanted]:
+            if tag not in visible:
+                raise refusal(
+                    f"{kind} {str(tag)[:100]!r} is not authorized for this token, or does not exist",
+                    "authz",
+                )
 
 
 def _require(caller: Caller, zone_id: str | None) -> None:

@@ -39,9 +39,12 @@ def list_zones(  # the published filters, each one a query parameter
     ] = None,
     status: Annotated[Literal["initializing", "pending", "active", "moved"] | None, Query()] = None,
     account_id: Annotated[str | None, Query(alias="account.id", max_length=32)] = None,
-    account_name: Annotated[str | None, Query(alias="account.name", max_length=100)] = None,
+    account_name: Annotated[
+        SearchText, Query(alias="account.name", description="As `name`.")
+    ] = None,
     type: Annotated[
-        list[Literal["full", "partial", "secondary", "internal"]] | None, Query()
+        list[Literal["full", "partial", "secondary", "internal"]] | None,
+        Query(description="Also as one list with commas."),
     ] = None,
     match: Annotated[
         Literal["any", "all"],
@@ -55,11 +58,12 @@ def list_zones(  # the published filters, each one a query parameter
 ) -> Response:
     """List zones: only those that the token is valid for."""
     del order
-    filters: list[ZoneFilter] = [zones.name_filter(name)] if name else []
-    fixed = [(status, "active"), (account_id, ACCOUNT_ID), (account_name, ACCOUNT_NAME)]
-    alike = [wanted == has for wanted, has in fixed if wanted is not None] + (
-        ["full" in type] if type else []
-    )
+    fits = zones.text_filter(name or "")
+    filters: list[ZoneFilter] = [lambda entry: fits(entry.record.name)] if name else []
+    fixed = [(status, "active"), (account_id, ACCOUNT_ID)]
+    alike = [wanted == has for wanted, has in fixed if wanted is not None]
+    alike += [zones.text_filter(account_name)(ACCOUNT_NAME)] if account_name is not None else []
+    alike += ["full" in type] if type else []
     filters += [zones.always if same else zones.never for same in alike]
     found = config_service.look(
         lambda known: zones.selected(known, filters, match == "all", direction == "desc")

@@ -10,6 +10,7 @@ from typing import Any
 
 from greenroom.model.configuration import KINDS, Configuration
 from greenroom.model.fields import Spec, specs, written
+from greenroom.model.route import as_host
 from greenroom.web.api_schema import EXTENSION, ApiField, ApiSchema
 from greenroom.web.api_shapes import Json, Plain
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
@@ -150,7 +151,7 @@ def host_and_path(text: str) -> tuple[str, str]:
     rest = rest if found else text.strip()
     host, slash, path = re.split(r"[?#]", rest)[0].partition("/")
     host = host.rpartition("@")[2] if found else host
-    return host.lower(), slash + path
+    return as_host(host), slash + path
 
 
 def field_of(pointer: str) -> str:

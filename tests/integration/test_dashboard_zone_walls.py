@@ -10,11 +10,10 @@ from dashboard_rig import DashboardRig
 from greenroom.configuration.dashboard.parts import EXPLAINS
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.dashboard.live_feed import LiveFeed, LiveWatcher, OriginLastMinute
-from greenroom.decision.explain import Explanation, RoomDefinition, explain
+from greenroom.decision.explain import Explanation, RoomDefinition, described_arrival, explain
 from greenroom.model.rule import RuleList
 from greenroom.request.canonical import Refusal
 from greenroom.rules import NOTHING_KNOWN, compile_lists
-from greenroom.runtime.explain import dry_run
 
 SECRET = "s3cr3t-of-zone-two"
 TRY = "/zones/z1/rooms/r5/rules/try"
@@ -34,7 +33,7 @@ class AllRooms:
             for entry in known.rooms.values()
             if entry.id in known.rules
         ]
-        arrival = dry_run(asked.url, asked.method, asked.headers, asked.client)
+        arrival = described_arrival(asked.url, asked.method, asked.headers, asked.client)
         assert not isinstance(arrival, Refusal)
         return explain(
             arrival, plans, compile_lists(OFFICE), NOTHING_KNOWN, self._rig.clock.at_ms, {}

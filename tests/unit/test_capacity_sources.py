@@ -33,8 +33,8 @@ from greenroom.capacity.sources import (
     Source,
     source_of,
 )
-from greenroom.config.capacity_entries import prometheus_target
 from greenroom.config.load import config_of
+from greenroom.config.sections import prometheus_target
 from greenroom.config.served import new_faults
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import applied

@@ -15,6 +15,7 @@ from greenroom.decision.explain import (
     Explanation,
     RoomDefinition,
     Seats,
+    described_arrival,
     explain,
 )
 from greenroom.errors import InvalidConfig
@@ -24,7 +25,7 @@ from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
 from greenroom.rules import NOTHING_KNOWN
-from greenroom.runtime.explain import dry_run, explained
+from greenroom.runtime.explain import explained
 
 NOW_MS = 1_000_000_000_000
 BROWSER = (("Accept", "text/html"), ("User-Agent", "Mozilla/5.0"))
@@ -50,7 +51,7 @@ def asked(
     headers=BROWSER,
     method: str = "GET",
 ) -> Explanation:
-    arrival = dry_run(url, method, headers, "192.0.2.7")
+    arrival = described_arrival(url, method, headers, "192.0.2.7")
     assert isinstance(arrival, Arrival)
     return explain(arrival, plans, {}, NOTHING_KNOWN, NOW_MS, ledgers or {})
 
@@ -242,7 +243,7 @@ def test_what_would_be_refused_is_told_as_that(url: str) -> None:
 
 
 def test_the_host_header_counts_as_it_does_for_a_real_request() -> None:
-    arrival = dry_run(
+    arrival = described_arrival(
         "http://127.0.0.1:8080/x", "GET", (("Host", "Shop.Example:8080"),), "192.0.2.7"
     )
     assert isinstance(arrival, Arrival)

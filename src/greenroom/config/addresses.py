@@ -7,6 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Collection, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,6 +29,8 @@ SOCKET_PATH_MAX = 107
 """Bytes in the path of a Unix socket (108 with the NUL, on Linux)."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+EXPORTER = "opentelemetry.exporter"
 
 
 def address_of(text: str) -> Address | None:
@@ -375,4 +378,28 @@ def resolved_origin_problems(
         return [Problem(pointer, str(error))]
     except (OSError, TimeoutError):
         return []
+    return []
+
+
+def collector_problems(pointer: str, endpoint: str) -> list[Problem]:
+    """Of an OpenTelemetry collector, for `[tracing]` and `[metrics]`."""
+    if not endpoint:
+        return []
+    try:
+        parts = urlsplit(endpoint)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or "@" in parts.netloc:
+        return [
+            Problem(
+                pointer,
+                "must be http:// or https:// with a host, without user, query and fragment, not"
+                f" {endpoint[:60]!r}",
+            )
+        ]
+    if pointer.startswith("metrics.") and (
+        find_spec("opentelemetry") is None or find_spec(EXPORTER) is None
+    ):
+        return [Problem(pointer, "needs greenroom's wheel with [otel]")]
     return []

@@ -106,6 +106,16 @@ class Config:
         return tuple(entry.record for entry in zones if not entry.read_only)
 
     @property
+    def sees_answers(self) -> bool:
+        """Not a process that only decides for proxies."""
+        return bool(
+            self.decide is None
+            or self.origin
+            or self.origins
+            or any(zone.origin for zone in self.stored_zones)
+        )
+
+    @property
     def status_pages(self) -> tuple[StatusPage, ...]:
         return tuple(self.documents.status_pages.records())
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from greenroom.capacity.sources import no_source_because
 from greenroom.config.alert_entries import read_alerting
 from greenroom.config.entries import (
     FILE_ZONE_ID,
@@ -20,11 +21,13 @@ from greenroom.config.entries import (
 )
 from greenroom.config.named_files import NamedFiles
 from greenroom.config.page_files import read_template, with_logo
+from greenroom.config.sections import prometheus_target
 from greenroom.config.toml_lines import step
 from greenroom.configuration.events import EVENT, in_ms, value_problems
 from greenroom.configuration.rooms import ROOM
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.health.checks import HEALTH_CHECK
+from greenroom.health.rules.origin import OriginChecks
 from greenroom.model.configuration import Entry
 from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, schedule_problems
 from greenroom.model.fields import (
@@ -40,7 +43,7 @@ from greenroom.model.health_check import (
     effective,
     health_check_problems,
 )
-from greenroom.model.room import Room, limits_apart, room_problems
+from greenroom.model.room import PUSHED, Room, limits_apart, room_problems
 from greenroom.model.rule import (
     RULES_MAX,
     ListItem,
@@ -51,6 +54,7 @@ from greenroom.model.rule import (
     rule_field_problems,
 )
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
+from greenroom.outbound.policy import OutboundRefused
 from greenroom.request.claims import Claims, Footprint
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites
 from greenroom.request.routing import unreachable
@@ -380,3 +384,21 @@ def read_status_pages(raw: Any, problems: list[Problem]) -> list[StatusPage]:
         problems += places.problems(step(at, "path"), page.where)
         pages.append(page)
     return pages
+
+
+def capacity_problems(
+    rooms: Iterable[Room], checks: Iterable[HealthCheck], answers: bool
+) -> Iterator[tuple[Room, str, str]]:
+    """(room, field, reason) where nothing could measure the origin."""
+    known: OriginChecks | None = None
+    for room in rooms:
+        if room.capacity_metrics not in ("", PUSHED):
+            try:
+                prometheus_target(room.capacity_metrics)
+            except OutboundRefused as error:
+                yield room, "capacity_metrics", str(error)
+        if room.capacity != "fixed":
+            known = known or OriginChecks(checks)
+            checked = bool(known.of(room, None))
+            if reason := no_source_because(room, answers=answers, checked=checked):
+                yield room, "capacity", reason

@@ -12,6 +12,7 @@ from greenroom.config.addresses import (
     address_of,
     address_problems,
     analytics_problems,
+    collector_problems,
     decide_problems,
     default_host_problems,
     exposure_notes,
@@ -27,17 +28,18 @@ from greenroom.config.addresses import (
     store_url,
     trusted_header_problems,
 )
-from greenroom.config.capacity_entries import capacity_problems
-from greenroom.config.collector import collector_problems
 from greenroom.config.config import ORIGINS_MAX, Config
-from greenroom.config.crawler_entries import read_crawlers
-from greenroom.config.documents import foreign_form_notes, read_documents
+from greenroom.config.documents import capacity_problems, foreign_form_notes, read_documents
 from greenroom.config.entries import FILE_ZONE_ID, file_entry, unknown_keys
 from greenroom.config.named_files import NamedFiles, read_text
-from greenroom.config.native_pass_entries import read_pass_keys
 from greenroom.config.oidc_entries import read_oidc
-from greenroom.config.prometheus_entries import read_prometheus
-from greenroom.config.sending import mail_notes, read_sending
+from greenroom.config.sections import (
+    mail_notes,
+    read_crawlers,
+    read_pass_keys,
+    read_prometheus,
+    read_sending,
+)
 from greenroom.config.shared import read_shared
 from greenroom.config.toml_lines import KeyLines, step
 from greenroom.errors import InvalidConfig, Problem

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from greenroom.config.addresses import zone_origin_problems
-from greenroom.config.capacity_entries import capacity_problems, sees_answers
 from greenroom.config.config import Config
+from greenroom.config.documents import capacity_problems
 from greenroom.config.entries import file_id
 from greenroom.configuration.layers import UnitFault, layered
 from greenroom.model.change import name_of
@@ -73,7 +73,7 @@ def served(file: Config, stored: Configuration) -> Config:
         for room, name, reason in capacity_problems(
             (entry.record for entry in own.values()),
             documents.health_checks.records(),
-            sees_answers(found),
+            found.sees_answers,
         )
     ]
     return replace(found, faults=tuple(faults))

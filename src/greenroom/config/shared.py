@@ -1,6 +1,9 @@
 """Shared ledgers: the Redis of this data center, the global Redis, and the list of data centers."""
 
+import os
 import re
+import secrets
+import socket
 from dataclasses import dataclass, field
 
 from greenroom.errors import InvalidConfig, Problem
@@ -75,3 +78,8 @@ def _is_name(text: object) -> bool:
         and len(text) <= NAME_MAX
         and re.fullmatch(NAME_PATTERN, text) is not None
     )
+
+
+def process_name() -> str:
+    """Another one in each process, and after each start."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -2,7 +2,8 @@
 ledger knows whether there is a place right now.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,7 +14,9 @@ from greenroom.admission.decide import (
     read_alone,
 )
 from greenroom.admission.schedule import Effective, Phase, effective
+from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.explain_answer import answer_words, cookie_words, notes_words
+from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.room_view import EMPTY, STORAGE_FAILED, RoomView
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
@@ -23,7 +26,7 @@ from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
-from greenroom.request.canonical import Target
+from greenroom.request.canonical import Refusal, Target
 from greenroom.request.cookie_scope import crosses_sites
 from greenroom.request.routing import KnownHosts, RouteTable, route_prefix
 from greenroom.rules import (
@@ -527,4 +530,39 @@ def _event(now: Effective) -> EventSeen | None:
     phase = "prequeue" if now.phase is Phase.PREQUEUE else "running"
     return EventSeen(
         now.event.id, now.event.name, phase, now.phase_ends_ms or now.event.event_end_ms
+    )
+
+
+def described_arrival(
+    url: str,
+    method: str,
+    headers: Iterable[tuple[str, str]],
+    client: str,
+    policy: ForwardedPolicy | None = None,
+) -> Arrival | Refusal:
+    """Parsed exactly like a real request. `headers` may bring another Host; `client` is the peer."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        authority = parts.netloc.rpartition("@")[2]
+        scheme = parts.scheme.lower()
+    except ValueError as error:
+        return Refusal(400, f"the URL cannot be read: {error}")
+    if scheme not in ("http", "https") or not authority:
+        return Refusal(400, "the URL must begin with http:// or https:// and name a host")
+    target = url.split("://", 1)[-1].partition("#")[0]
+    cut = min((at for at in (target.find("/"), target.find("?")) if at >= 0), default=len(target))
+    path = target[cut:] if target[cut:].startswith("/") else f"/{target[cut:]}"
+    try:
+        sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        named = authority.encode("latin-1")
+        raw = path.encode()
+    except UnicodeEncodeError:
+        return Refusal(
+            400,
+            "the URL or a header contains a character that is not allowed in a request;"
+            " percent-encode it",
+        )
+    host = [] if any(name.lower() == b"host" for name, _ in sent) else [(b"Host", named)]
+    return arrival_from(
+        method, raw, [*host, *sent], Sender(client, scheme == "https", policy or ForwardedPolicy())
     )

@@ -1,7 +1,4 @@
 import contextlib
-import os
-import secrets
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +6,7 @@ from greenroom.alerts.service import Notifications
 from greenroom.calls.desk import Desk, SealedCalls
 from greenroom.calls.rules import LOOK_MS
 from greenroom.calls.sender import CallSender
-from greenroom.config.shared import Shared
+from greenroom.config.shared import Shared, process_name
 from greenroom.decision.service import DecisionService
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -79,5 +76,4 @@ def _in_redis(link: "Link") -> "RedisCalls":
     from greenroom.ledgers.redis.calls import RedisCalls
     from greenroom.ledgers.redis.leases import TIMEOUT_S
 
-    process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    return RedisCalls(link.client(TIMEOUT_S), process)
+    return RedisCalls(link.client(TIMEOUT_S), process_name())

@@ -4,9 +4,6 @@ steps the law, and every process applies what came of it.
 
 import asyncio
 import contextlib
-import os
-import secrets
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,7 +26,7 @@ from greenroom.capacity.sources import (
 from greenroom.capacity.steering import NOT_MEASURED, CapacitySteering, sources_of
 from greenroom.capacity.window import WINDOW_MS
 from greenroom.config.config import Config
-from greenroom.config.shared import Shared
+from greenroom.config.shared import Shared, process_name
 from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.operations import note_capacity
 from greenroom.decision.decision_counts import DecisionCounts
@@ -93,8 +90,7 @@ def exchange_of(shared: Shared | None) -> "OneProcess | RedisCapacity":
     from greenroom.ledgers.redis.capacity import RedisCapacity
     from greenroom.ledgers.redis.leases import TIMEOUT_S
 
-    process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    return RedisCapacity(shared.global_redis.client(TIMEOUT_S), process)
+    return RedisCapacity(shared.global_redis.client(TIMEOUT_S), process_name())
 
 
 class ProcessCapacity:

@@ -1,11 +1,9 @@
 import asyncio
-import os
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.config.shared import Shared
+from greenroom.config.shared import Shared, process_name
 from greenroom.configuration.state import LostState, SyncState
 from greenroom.ledgers.coordination import LedgerStore
 from greenroom.ledgers.redis.connect import Client
@@ -30,12 +28,12 @@ class DataCenterMembership:
         self._rooms, self._data_centers = rooms, data_centers
         self._seen: Sequence[Room] | None = None
         self._by_id: Mapping[str, Room] = {}
-        process = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._clients = [shared.global_redis.client(TIMEOUT_S), shared.redis.client(TIMEOUT_S)]
         leader_lease = RedisLeaderLease(self._clients[0])
         leader_loop = self._leader_loop = LeaderLoop(
             leader_lease, rooms, data_centers, secrets.randbits, on_error, shared.fence_s * 1000
         )
+        process = process_name()
         lock = RedisSyncLock(self._clients[1], process, shared.data_center)
         self._sync = DataCenterSync(
             shared.data_center,

@@ -1,7 +1,6 @@
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from greenroom.config.config import Config
 from greenroom.config.load import load_config
@@ -9,60 +8,20 @@ from greenroom.config.served import served, served_hosts
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import Observed, RoomState
 from greenroom.configuration.store import SqlStore, default_url, store_exists
-from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.explain import (
     Explanation,
     RoomDefinition,
     Seats,
+    described_arrival,
     explain,
 )
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.lookups.confirmed_names import ConfirmedNames, Resolver
 from greenroom.model.room import Room
-from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
 from greenroom.rules import Lookups, compile_lists
 from greenroom.runtime.assemble import forwarded_policy, lookups
 from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.room_compiler import rules_of
-
-# Parses a described request exactly like a real one, for `explain`.
-
-
-def dry_run(
-    url: str,
-    method: str,
-    headers: Iterable[tuple[str, str]],
-    client: str,
-    policy: ForwardedPolicy | None = None,
-) -> Arrival | Refusal:
-    """`headers` may bring another Host; `client` is the peer."""
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        authority = parts.netloc.rpartition("@")[2]
-        scheme = parts.scheme.lower()
-    except ValueError as error:
-        return Refusal(400, f"the URL cannot be read: {error}")
-    if scheme not in ("http", "https") or not authority:
-        return Refusal(400, "the URL must begin with http:// or https:// and name a host")
-    target = url.split("://", 1)[-1].partition("#")[0]
-    cut = min((at for at in (target.find("/"), target.find("?")) if at >= 0), default=len(target))
-    path = target[cut:] if target[cut:].startswith("/") else f"/{target[cut:]}"
-    try:
-        sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        named = authority.encode("latin-1")
-        raw = path.encode()
-    except UnicodeEncodeError:
-        return Refusal(
-            400,
-            "the URL or a header contains a character that is not allowed in a request;"
-            " percent-encode it",
-        )
-    host = [] if any(name.lower() == b"host" for name, _ in sent) else [(b"Host", named)]
-    return arrival_from(
-        method, raw, [*host, *sent], Sender(client, scheme == "https", policy or ForwardedPolicy())
-    )
-
 
 LOOK_S = 0.01
 
@@ -75,7 +34,7 @@ def explained(
     ledgers: Mapping[str, Seats],
 ) -> Explanation:
     """Raises InvalidConfig when the lists cannot be used (a checked configuration's can)."""
-    arrival = dry_run(
+    arrival = described_arrival(
         asked.url, asked.method, asked.headers, asked.client, forwarded_policy(config)
     )
     if isinstance(arrival, Refusal):

@@ -158,7 +158,7 @@ class ProcessHealth:
         agents = service.agents()
         return HealthState(
             checks=tuple(
-                (found.check.name, found.zone_name, self._shown(found.check))
+                (found.check.name, found.zone_name, self.shown(found.check))
                 for found in service.placed.values()
             ),
             leads=service.leads,
@@ -171,7 +171,7 @@ class ProcessHealth:
             late_ms=figures.late_ms,
         )
 
-    def _shown(self, check: HealthCheck) -> str:
+    def shown(self, check: HealthCheck) -> str:
         return shown_status(self.service.condition(check.id), check)
 
     def placed(self) -> dict[str, Placed]:

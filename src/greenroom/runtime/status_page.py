@@ -59,14 +59,7 @@ class StatusFactsSource:
     def _checks(self) -> list[CheckFacts]:
         found = []
         for placed in self._health.placed().values():
-            condition = self._health.service.condition(placed.check.id)
-            status = (
-                "suspended"
-                if placed.check.suspended
-                else condition.status
-                if condition
-                else "unknown"
-            )
+            status = self._health.shown(placed.check)
             found.append(CheckFacts(placed.check.id, placed.check.name, status, placed.zone_name))
         return found
 

@@ -3,6 +3,7 @@ clear word when it always is.
 """
 
 import sqlite3
+import threading
 
 import pytest
 from api_in_process import StandingClock, api_in
@@ -73,6 +74,24 @@ def test_a_name_that_someone_else_took_in_between_is_taken(desks, zone) -> None:
         )
     assert [fault.code for fault in caught.value.faults] == [Code.TAKEN]
     assert len(one.store.read().rooms) == 1
+
+
+def test_changes_through_one_service_wait_for_each_other(desks, zone) -> None:
+    desk, planned, writers = desks[0], threading.Event(), []
+
+    def second(known: Configuration, at: ChangeContext) -> PlannedChange:
+        planned.set()
+        return rooms.create(zone, {"name": "two", **ROOM, "path": "/two"})(known, at)
+
+    def first(known: Configuration, at: ChangeContext) -> PlannedChange:
+        writers.append(threading.Thread(target=desk.change, args=("second", second)))
+        writers[0].start()
+        assert not planned.wait(0.2)
+        return rooms.create(zone, {"name": "one", **ROOM})(known, at)
+
+    desk.change("first", first)
+    writers[0].join(timeout=60)
+    assert [entry.author for entry in desk.store.audit(2)] == ["second", "first"]
 
 
 def test_a_writer_who_is_never_quick_enough_hears_of_it_and_has_changed_nothing(

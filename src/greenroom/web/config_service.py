@@ -3,6 +3,7 @@ name that is free during planning is free when written. A conflict repeats the p
 """
 
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,6 +52,8 @@ class ConfigService:
     def __init__(self, store: ConfigStore, clock: Clock) -> None:
         self.store = store
         self.clock = clock
+        self._turn = threading.RLock()
+        """Changes wait for each other here; conflicts come from elsewhere."""
 
     def look(self, ask: Callable[[Configuration], T]) -> T:
         return ask(self.store.read())
@@ -64,6 +67,10 @@ class ConfigService:
         return planned.answer(known)
 
     def change(self, author: str, plan: ConfigChange) -> Any:
+        with self._turn:
+            return self._change(author, plan)
+
+    def _change(self, author: str, plan: ConfigChange) -> Any:
         for _ in range(ATTEMPTS):
             known = self.store.read()
             moment = ChangeContext(self.clock.now_ms(), opaque_id)

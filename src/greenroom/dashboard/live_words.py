@@ -50,9 +50,9 @@ def _limits(live: RoomView) -> LimitWords:
     if active and limit < room.total_active_users:
         return LimitWords(
             "active",
-            "The site takes no more visitors now",
-            f"As fast as it answers it takes {_visitors(limit)}: the next"
-            " visitor is let in when a session ends, or when it takes more.",
+            "The current limit is reached",
+            f"At most {_visitors(limit)} may be active now: the next one is let in when a session"
+            " ends, or when the limit rises another step.",
         )
     if active:
         return LimitWords(

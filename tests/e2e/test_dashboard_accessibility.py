@@ -79,6 +79,7 @@ def test_pages_fit_a_phone_and_have_no_violations(at: DashboardBrowser, path: st
 
 
 FULL_ROW = """() => {
+  document.querySelector(".rooms-table tbody a").textContent = "a_room_of_a_sale_".repeat(8);
   const told = [...document.querySelectorAll(".rooms-table tbody tr:first-child td")];
   told[4].textContent = "about 17 minutes";
   told[5].innerHTML = '<span class="peaks"><svg class="spark" viewBox="0 0 60 18"></svg><span>12,345 active, 23,456 waiting</span></span>';
@@ -94,6 +95,18 @@ def test_the_table_of_rooms_shows_its_last_column_beside_the_menu(
     at.page.set_viewport_size({"width": width, "height": 900})
     at.go("/rooms")
     assert at.page.evaluate(FULL_ROW) <= 0
+
+
+LONG_EVENT = """() => {
+  document.querySelector("[data-live=event]").textContent = "an_event_of_a_sale_".repeat(8);
+  return document.documentElement.scrollWidth;
+}"""
+
+
+def test_a_long_name_of_an_event_does_not_widen_the_live_page(at: DashboardBrowser) -> None:
+    at.page.set_viewport_size({"width": 360, "height": 740})
+    at.go(path_of(at, "/zones/{zone_id}/rooms/{room_id}/live"))
+    assert at.page.evaluate(LONG_EVENT) <= 360
 
 
 PEAKS = """() => {

@@ -104,7 +104,9 @@ def test_an_export_is_read_back_from_toml_json_and_standard_input(
 def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(
     data: str, file: Path
 ) -> None:
-    file.write_text(DOCUMENT.replace("shop.example.com", "elsewhere.org").replace("2000", "0"))
+    rule = '[[zones.waiting_rooms.rules]]\nexpression = "ip.src in $ofice"\n'
+    wrong = DOCUMENT.replace("shop.example.com", "elsewhere.org").replace("2000", "0")
+    file.write_text(wrong + rule)
     result = run("apply", str(file), "--data", data)
     assert result.exit_code == 1
     assert (
@@ -112,6 +114,7 @@ def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(
         in result.output
     )
     assert "zones/0/waiting_rooms/0: total_active_users: must be at least 1" in result.output
+    assert "(1:11):\nip.src in $ofice\n          ^^^^^^ there is no list" in result.output
     assert SqlStore(default_url(Path(data))).revision() == 0
 
 

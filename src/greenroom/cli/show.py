@@ -72,14 +72,17 @@ def _write(stream: TextIO, line: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def complain_in_lines(text: str) -> None:
+    """For reasons of several lines: all problems of a file, an expression with its fault marked."""
+    for line in text.split("\n"):
+        complain(line)
+
+
 def complain_of(problems: Iterable[Problem], file: str = "") -> None:
     """Every problem on a line of its own, as editors and grep like it: file:line: key: reason."""
     for problem in problems:
         place = f"{file}:{problem.line}: " if file and problem.line else f"{file}: " if file else ""
-        for line in f"{place}{problem.pointer}: {problem.reason}".split(
-            "\n"
-        ):  # a drawn expression has several
-            complain(line)
+        complain_in_lines(f"{place}{problem.pointer}: {problem.reason}")
 
 
 def rooms_outside(rooms: Iterable[Room], root_path: str) -> list[str]:

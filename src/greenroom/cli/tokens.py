@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from greenroom.cli.serving_options import DATA_HELP, STORE_HELP
-from greenroom.cli.show import complain, say
+from greenroom.cli.show import complain, complain_in_lines, say
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.account import SCOPES
 
@@ -162,10 +162,10 @@ def stop_on_errors() -> Iterator[None]:
         yield
     except Refused as refused:
         for fault in refused.faults:
-            complain(f"greenroom: {fault.message}")
+            complain_in_lines(f"greenroom: {fault.message}")
         raise typer.Exit(REFUSED) from None
     except (CannotStart, StorageFailed, InvalidConfig, RuntimeError) as error:
-        complain(f"greenroom: {error}")
+        complain_in_lines(f"greenroom: {error}")
         raise typer.Exit(CANNOT_START) from None
 
 

@@ -63,7 +63,7 @@ def host_problems(pointer: str, host: Any) -> list[Problem]:
 def path_problems(pointer: str, path: Any) -> list[Problem]:
     """Absolute, printable ASCII in canonical form, no query, no wildcard."""
     if not isinstance(path, str) or not path.startswith("/"):
-        return [Problem(pointer, "must begin with /")]
+        return [Problem(pointer, f"must begin with /, not {str(path)[:60]!r}")]
     if re.search(r"[?#*;\\\s]|[^\x21-\x7e]", path):
         return [
             Problem(

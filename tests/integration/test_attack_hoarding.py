@@ -26,7 +26,10 @@ def by_header(arrival: Any) -> Forward:
     """A request with `X-Ticket` is of an admitted visitor."""
     name = arrival.header(b"x-ticket")
     return (
-        Forward(room_id="room", ticket=Ticket(name.rjust(12, b"-"), 1, 1, 1, 0))
+        Forward(
+            room_id="room",
+            ticket=Ticket(name.rjust(12, b"-"), int.from_bytes(name[-6:], "big"), 1, 1, 0),
+        )
         if name
         else Forward()
     )

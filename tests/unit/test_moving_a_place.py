@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from decision_sites import Open, full, held, sites_in
-from visitors import NAVIGATES, Browser, Reply, Site, header
+from decision_sites import Open, full, held, link_of, pressed, sites_in, text
+from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.admission.ledger.moving_places import hear
 from greenroom.admission.messages.places import ASK, PlacesDown
@@ -36,29 +36,6 @@ def site(tmp_path: Path) -> Site:
 @pytest.fixture
 def site_of(tmp_path: Path) -> Open:
     return sites_in(tmp_path)
-
-
-def text(reply: Reply) -> str:
-    assert isinstance(reply, Answer)
-    return reply.body.decode()
-
-
-def link_of(browser: Browser) -> str:
-    """The query of a fresh link."""
-    page = text(browser.visit(query="greenroom=move"))
-    found = re.search(r'<a href="http://shop\.example/\?([^"]+)"', page)
-    assert found is not None, page
-    return html.unescape(found[1])
-
-
-def pressed(browser: Browser, query: str) -> bool:
-    """Whether the press moved something."""
-    shown = browser.visit(query=query)
-    if f"<button>{WORDS['here']}" not in text(shown):
-        return False
-    reply = browser.visit(method="POST", query=query)
-    assert isinstance(reply, Answer)
-    return reply.status == 303 and bool(reply.set_cookie)
 
 
 def in_line(site: Site) -> Browser:

@@ -30,7 +30,7 @@ from greenroom.decision.inquiry import Inquiry, Late
 from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.late_try import Done, LateTry, is_late, patience_ms, preferred
 from greenroom.decision.more_time import MoreTime
-from greenroom.decision.moving_place import LEFT, MovingPlace
+from greenroom.decision.moving_place import LEFT, MOVES_MAX, MovingPlace, successor
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import (
@@ -195,11 +195,17 @@ class DecisionService:
             return b""
         compiled = schedule.now
 
-        def ended(was: Outcome) -> None:
-            decided = Decided.REVOKED if was.standing is STANDING_ACTIVE else Decided.NOT_HERE
-            self._observe(DecisionEvent(self.now_ms(), decided, compiled.effective))
+        def end(ticket_id: bytes, moves: int) -> None:
+            def ended(was: Outcome) -> None:
+                if was.standing is STANDING_GONE and moves < MOVES_MAX and compiled.moves:
+                    end(successor(ticket_id), moves + 1)  # it may have moved since the request came
+                    return
+                decided = Decided.REVOKED if was.standing is STANDING_ACTIVE else Decided.NOT_HERE
+                self._observe(DecisionEvent(self.now_ms(), decided, compiled.effective))
 
-        compiled.ledger.leave(forward.ticket.id, 0, ended)
+            compiled.ledger.leave(ticket_id, 0, ended)
+
+        end(forward.ticket.id, 0)
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
     def hear_offers(self, forward: Forward, said: bytes) -> None:

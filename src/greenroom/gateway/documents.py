@@ -4,7 +4,7 @@ are found from. A document is what an admitted visitor waits for with an empty s
 
 import time
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from greenroom.capacity.histogram import BOUNDS_MS, BUCKETS, Histogram
@@ -15,9 +15,14 @@ from greenroom.request.admissible import signs_in
 
 BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
 
+OF_ONE, OF_ONE_EACH_S, FAILED_OF_ONE_EACH_S = 3, 5.0, 16.0
+"""What one ticket counts for in a limit: OF_ONE documents at once, then one in so many seconds, and
+fewer that fail. Else one visitor with a page that is slow, fails or is fast could move the limit.
+"""
+
 
 class RoomDocuments:
-    __slots__ = ("counts", "failed", "sum_s", "traced")
+    __slots__ = ("counts", "failed", "judged", "sum_s", "traced")
 
     def __init__(self) -> None:
         self.counts = [0] * BUCKETS
@@ -27,10 +32,49 @@ class RoomDocuments:
         """Answered with 5xx, or not at all."""
         self.traced: dict[int, tuple[RequestSpan, float, float]] = {}
         """The newest of `counts` by bucket: its seconds, and when (Unix)."""
+        self.judged: JudgedDocuments | None = None
+        """Those that the limit is found from; None where it is the operator's."""
+
+    def add(self, status: int, seconds: float) -> None:
+        if status < 500:
+            self.counts[bisect_left(BOUNDS_S, seconds)] += 1
+            self.sum_s += seconds
+        else:
+            self.failed += 1
 
     @property
     def histogram(self) -> Histogram:
         return Histogram(tuple(self.counts), self.sum_s * 1000)
+
+
+class JudgedDocuments(RoomDocuments):
+    __slots__ = ("_before", "_now", "_until_s")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now: dict[int, tuple[float, float]] = {}
+        """By key, which a move to another device keeps: when what has counted is used up, and when a
+        failure may count again.
+        """
+        self._before, self._until_s = self._now, 0.0
+
+    def judge(self, key: int, status: int, seconds: float, now_s: float) -> None:
+        """Adds it, unless this ticket has counted too often."""
+        if now_s >= self._until_s:
+            self._before, self._now = self._now, {}
+            self._until_s = now_s + FAILED_OF_ONE_EACH_S
+        known = self._now.get(key) or self._before.get(key)
+        full_s, failed_s = known or (0.0, 0.0)
+        if status >= 500:
+            if now_s < failed_s:
+                return
+            failed_s = now_s + FAILED_OF_ONE_EACH_S
+        else:
+            full_s = max(full_s, now_s) + OF_ONE_EACH_S
+            if full_s > now_s + OF_ONE * OF_ONE_EACH_S:
+                return
+        self._now[key] = full_s, failed_s
+        self.add(status, seconds)
 
 
 def is_document(forward: Forward, arrival: Arrival) -> bool:
@@ -56,11 +100,9 @@ class Documents:
         if not (arrival.signs or signs_in(arrival)).document:
             return
         room = self._by_room.get(forward.room_id) or self._begin(forward.room_id)
-        if status < 500:
-            room.counts[bisect_left(BOUNDS_S, seconds)] += 1
-            room.sum_s += seconds
-        else:
-            room.failed += 1
+        room.add(status, seconds)
+        if room.judged is not None:
+            room.judged.judge(forward.ticket.key, status, seconds, time.monotonic())
 
     def failed(self, forward: Forward | None, arrival: Arrival) -> None:
         """The origin refused or broke the connection, or took too long.
@@ -81,6 +123,12 @@ class Documents:
     def of(self, room_id: str) -> RoomDocuments | None:
         return self._by_room.get(room_id)
 
+    def judged(self, room_id: str) -> JudgedDocuments:
+        """From the first call on."""
+        room = self._by_room.get(room_id) or self._begin(room_id)
+        room.judged = room.judged or JudgedDocuments()
+        return room.judged
+
     def keep(self, room_ids: set[str]) -> None:
         for room_id in self._by_room.keys() - room_ids:
             del self._by_room[room_id]
@@ -90,6 +138,17 @@ class Documents:
         return room
 
 
+def ages_of(pending: Iterable[tuple[Forward, float]]) -> dict[str, Histogram]:
+    """By room, of each ticket only the oldest; `pending`: with their ages in seconds."""
+    oldest: dict[str, dict[int, float]] = {}
+    for forward, seconds in pending:
+        if forward.ticket is not None:
+            ages = oldest.setdefault(forward.room_id, {})
+            key, age_ms = forward.ticket.key, 1000 * seconds
+            ages[key] = max(ages.get(key, 0.0), age_ms)
+    return {room_id: Histogram.of(list(ages.values())) for room_id, ages in oldest.items()}
+
+
 class SeesAnswers(Protocol):
     """What answers of origins pass through: the gateway, or the middleware."""
 
@@ -97,7 +156,9 @@ class SeesAnswers(Protocol):
     def documents(self) -> Documents: ...
 
     def pending_documents(self) -> dict[str, Histogram]:
-        """Ages of the documents of admitted visitors whose answer has not begun, by room."""
+        """Ages of the documents of admitted visitors whose answer has not begun, by room: one of
+        each visitor.
+        """
 
     def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
         """Once a window, with the objectives of the rooms that follow their origin, in ms."""

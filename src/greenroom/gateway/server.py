@@ -13,7 +13,7 @@ from functools import partial
 from greenroom.capacity.histogram import Histogram
 from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
-from greenroom.gateway.documents import Documents, is_document
+from greenroom.gateway.documents import Documents, ages_of, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.origin.flights import Flights
@@ -219,11 +219,11 @@ class Gateway:
         return self.counts.documents
 
     def pending_documents(self) -> dict[str, Histogram]:
-        ages: dict[str, list[float]] = {}
-        for pool in self.state.pools.values():
-            for seconds, exchange, forward in _awaited(pool):
-                ages.setdefault(forward.room_id, []).append((seconds + exchange.queued_s) * 1000)
-        return {room_id: Histogram.of(found) for room_id, found in ages.items()}
+        return ages_of(
+            (forward, seconds + exchange.queued_s)
+            for pool in self.state.pools.values()
+            for seconds, exchange, forward in _awaited(pool)
+        )
 
     def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
         for pool in self.state.pools.values():

@@ -242,7 +242,7 @@ class ProcessCapacity:
         pending = answers.pending_documents() if answers else {}
         rooms = {}
         for room_id in steered:
-            seen = answers.documents.of(room_id) if answers else None
+            seen = answers.documents.judged(room_id) if answers else None
             ledger = self._ledgers.open.get(room_id) if speaks else None
             figures = ledger.figures(now_ms).here if ledger else None
             rooms[room_id] = Measurement(

@@ -38,7 +38,7 @@ from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.errors import GreenroomError
-from greenroom.gateway.documents import Documents, is_document
+from greenroom.gateway.documents import Documents, ages_of, is_document
 from greenroom.gateway.wire.answer_head import COMMAND, OFFERS, is_for_caches, private_caching
 from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
@@ -192,11 +192,12 @@ class AppRequests:
             return passed.forward.set_cookie
 
     def pending_documents(self) -> dict[str, Histogram]:
-        now_s, ages = time.monotonic(), dict[str, list[float]]()
-        for passed in list(self._pending):
-            if not (passed.waits_s or passed.cut_off):
-                ages.setdefault(passed.forward.room_id, []).append(1000 * (now_s - passed.began_s))
-        return {room_id: Histogram.of(found) for room_id, found in ages.items()}
+        now_s = time.monotonic()
+        return ages_of(
+            (passed.forward, now_s - passed.began_s)
+            for passed in list(self._pending)
+            if not (passed.waits_s or passed.cut_off)
+        )
 
     def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
         """Nothing waits here: the application has every request at once."""

@@ -14,6 +14,7 @@ from greenroom.settings.limits import Limits
 SHARE_LEAST = 8
 """Connections for every client and ticket: a browser opens six to one host."""
 
+KEY_BYTES = 8
 
 NO_SHARE = 1 << 31
 
@@ -88,9 +89,11 @@ def _below(total: int, share: int) -> int:
 
 
 def ticket_of(forward: Forward | None) -> bytes:
-    """The ticket that admitted it; empty without one, without a room, or if provisional."""
+    """The ticket that admitted it, by its key: a move to another device keeps that, and no share is
+    renewed by moving. Empty without a ticket, or if provisional.
+    """
     return (
-        forward.ticket.id
+        forward.ticket.key.to_bytes(KEY_BYTES, "big")
         if forward is not None and forward.ticket is not None and not forward.provisional
         else b""
     )

@@ -3,12 +3,12 @@ whenever the process dies or the disk fails.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
 import redis
-from admission_world import FlakyJournal, HandClock, answer_of, small_room, ticket_id
+from admission_world import START_MS, FlakyJournal, HandClock, answer_of, small_room, ticket_id
 from examples import examples
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,15 +24,18 @@ from place_trials import PureCenter, RedisCenter, TwoCenters
 from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
 
 from greenroom.admission.ledger import moving_places
-from greenroom.admission.ledger.failures import KEPT, WINDOW_MS
-from greenroom.admission.messages.places import ASK, CANCEL
-from greenroom.admission.messages.turns import TurnsDown
+from greenroom.admission.ledger.failures import KEPT, USED, WINDOW_MS
+from greenroom.admission.ledger.moving_turns import MovingTurns
+from greenroom.admission.ledger.state import LedgerState
+from greenroom.admission.messages.places import ASK, CANCEL, COMMIT
+from greenroom.admission.messages.turns import EVERYWHERE, TurnsDown
 from greenroom.decision.moving_place import CODE_MS, successor
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, make_key
 
 PAUSES = st.sampled_from((0, 1, 300, 2_000, 20_000, 59_999, 61_000, 250_000, 301_000))
 MINUTE_MS = 60_000
+ACTIVE, WAITING, GONE = Standing.ACTIVE, Standing.WAITING, Standing.GONE
 
 
 class Person:
@@ -203,7 +206,183 @@ def test_one_place_stays_one_place() -> None:
     )
 
 
-# -- among data centers, when many have moved ------------------------------------------------------
+# -- among data centers ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    client = server.client()
+    client.function_load(TRIAL_LIBRARY.source)
+    yield client
+    server.kill()
+
+
+def two(params: object, client: redis.Redis, **changes: object) -> TwoCenters:
+    room = small_room(
+        **{"total_active_users": 1, "new_users_per_minute": 60, "session_duration": 1} | changes
+    )
+    names = ("dc0", "dc1")
+    if params == "memory":
+        return TwoCenters([PureCenter(room, name) for name in names])
+    client.flushall()
+    return TwoCenters([RedisCenter(client, room, name) for name in names])
+
+
+@pytest.fixture(params=["memory", "redis"])
+def world(request: pytest.FixtureRequest, client: redis.Redis) -> Iterator[TwoCenters]:
+    found = two(request.param, client)
+    yield found
+    for center in (found.here, found.there):
+        assert not isinstance(center, RedisCenter) or center.found == []
+
+
+KEY = make_key(START_MS, 1)
+
+
+@pytest.mark.parametrize("pressed", [0, 1])
+def test_a_kept_turn_moves_and_is_given_once(world: TwoCenters, pressed: int) -> None:
+    centers = (world.here, world.there)[:: -1 if pressed else 1]
+    here, one, new = centers[0], world.one, world.new
+    world.keeps_a_turn(world.here, one)
+    assert here.move(one, new, False, 7, world.now_ms).searching
+    for center in centers:
+        world.sync(1, *centers)
+        assert not center.view(one, world.now_ms).kept_ms
+        assert center.reenter(one, KEY, world.now_ms).standing in (WAITING, GONE)
+        assert center.view(one, world.now_ms).standing is not ACTIVE
+    world.sync(6, *centers)
+    assert world.has_moved(here, one)
+    for center in centers:
+        assert center.view(one, world.now_ms).moved
+        assert center.reenter(one, KEY, world.now_ms).moved
+    assert world.turn_after_a_failure(centers[1], new).standing is GONE
+    assert not world.here.view(new, world.now_ms).kept_ms
+
+
+def test_a_turn_that_did_not_move_is_where_it_was(world: TwoCenters) -> None:
+    here, one = world.here, world.one
+    world.keeps_a_turn(here, one)
+    assert here.move(one, world.new, False, 7, world.now_ms).searching
+    assert here.reenter(one, KEY, world.now_ms).searching
+    world.sync(2, here, every_ms=8_000)
+    assert world.move(here, one).storage_failed
+    world.sync(6, here, world.there)
+    assert here.view(one, world.now_ms).kept_ms
+    assert here.reenter(one, KEY, world.now_ms).standing is not GONE
+
+
+def test_the_turn_of_a_session_that_has_moved_is_taken_back(world: TwoCenters) -> None:
+    here, there, one, new = world.here, world.there, world.one, world.new
+    assert world.admits(here, one, here, there)
+    assert world.move(here, one).searching
+    world.sync(6, here, there)
+    assert world.move(here, one).standing is ACTIVE
+    assert here.fail(new, world.now_ms).standing is ACTIVE
+    world.sync(8, here, there, every_ms=9_000)
+    for center in (here, there):
+        assert center.view(one, world.now_ms).moved
+    assert here.view(new, world.now_ms).kept_ms
+    assert there.move(new, successor(new), False, 8, world.now_ms).searching
+    world.sync(6, here, there)
+    assert there.move(new, successor(new), False, 8, world.now_ms).standing is WAITING
+    assert world.admits(there, successor(new), here, there)
+    assert here.reenter(new, KEY, world.now_ms).moved
+
+
+@pytest.mark.parametrize("state", [KEPT, USED])
+def test_what_comes_late_of_the_old_id_goes_on_to_the_new_one(
+    world: TwoCenters, state: int
+) -> None:
+    there, one, new = world.there, world.one, world.new
+    world.fill(there)
+    world.relays(there, (one, new, world.here.name, 1, COMMIT))
+    row = (one, world.here.name, 5, 60_000, 30 if state == USED else 600, state)
+    for _ in range(2):
+        world.tells(there, turns=TurnsDown(True, rows=(row,)))
+    assert world.asks(there, one).moved
+    assert there.reenter(one, KEY, world.now_ms).moved
+    moves = there.report(world.now_ms).moves
+    assert moves is not None
+    assert moves.turns is not None
+    sent = {(found[:2], found[-1]) for found in moves.turns.rows}
+    assert sent == {
+        ((new, to), state)
+        for to in ((world.here.name,) if state == KEPT else (world.here.name, EVERYWHERE))
+    }
+
+
+def test_a_kept_turn_that_is_on_its_way_follows_the_move(world: TwoCenters) -> None:
+    """It was sought from the other data center before that heard of the press."""
+    here, there, one = world.here, world.there, world.one
+    world.keeps_a_turn(here, one)
+    world.sync(1, here, there)
+    assert there.visit(one, KEY, here.name, world.now_ms - 70_000, world.now_ms).searching
+    world.sync(1, there)
+    assert here.move(one, world.new, False, 7, world.now_ms).searching
+    world.sync(8, here, there)
+    assert world.has_moved(here, one)
+
+
+def stories(worlds: Callable[[], TwoCenters]) -> None:
+    for pressed in (0, 1):
+        test_a_kept_turn_moves_and_is_given_once(worlds(), pressed)
+    test_a_turn_that_did_not_move_is_where_it_was(worlds())
+    test_the_turn_of_a_session_that_has_moved_is_taken_back(worlds())
+    for state in (KEPT, USED):
+        test_what_comes_late_of_the_old_id_goes_on_to_the_new_one(worlds(), state)
+    test_a_kept_turn_that_is_on_its_way_follows_the_move(worlds())
+
+
+def revives(ledger: LedgerState, ticket_id: bytes) -> None:
+    ledger.sessions.revive(ticket_id)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "broken"),
+    [
+        (LedgerState, "_revive", revives),
+        (moving_places, "take_turn", lambda *_: False),
+        (moving_places, "row_moves", lambda *_: False),
+        (moving_places, "arrived", lambda *_: None),
+        (MovingTurns, "leave", lambda *_: []),
+    ],
+)
+def test_a_kept_turn_that_moves_badly_is_found(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: object
+) -> None:
+    monkeypatch.setattr(where, name, broken)
+    with pytest.raises(AssertionError):
+        stories(lambda: two("memory", client))
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ("if failures.is_kept(old) then return ID_SESSION end", ""),
+        ("if told then return told end\n  if not (failures", "if not (failures"),
+        ("if bar and bar[7] then return end", ""),
+        ("elseif failures.use(ask.new) then", "elseif false then"),
+        ("local late = failures.rename(old, new)", "local late"),
+        ("elseif late or moved == WAITING then", "elseif moved == WAITING then"),
+        ("do places.arrived(id_of(row[1])) end", "do end"),
+    ],
+)
+def test_a_redis_that_moves_kept_turns_badly_is_found(
+    client: redis.Redis, whole: str, broken: str
+) -> None:
+    pairs: list[TwoCenters] = []
+
+    def world() -> TwoCenters:
+        pairs.append(two("redis", client))
+        return pairs[-1]
+
+    with broken_library(client, whole, broken), pytest.raises(AssertionError):
+        stories(world)
+        for center in [center for pair in pairs for center in (pair.here, pair.there)]:
+            assert isinstance(center, RedisCenter)
+            assert center.found == []
+
 
 AWAY_ROOM = small_room(
     total_active_users=40, new_users_per_minute=60, session_duration=1, calendar_after_minutes=1
@@ -266,15 +445,6 @@ def moves_on_when_full(world: TwoCenters) -> list[str]:
     if world.asks(world.there, stuck).standing is Standing.GONE:
         found.append("a place that did not move is lost")
     return found
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    client = server.client()
-    client.function_load(TRIAL_LIBRARY.source)
-    yield client
-    server.kill()
 
 
 @pytest.mark.parametrize("broken", ["", "bar[6] and ", " and bar[4] <= old_ms", "places.unbar(id)"])

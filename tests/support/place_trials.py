@@ -475,13 +475,16 @@ class TwoCenters:
             one = ticket_id(100 + self.now_ms)
 
     def turn_after_a_failure(self, center: Center, one: bytes) -> Outcome:
+        self.keeps_a_turn(center, one)
+        return center.reenter(one, make_key(START_MS, 1), self.now_ms)
+
+    def keeps_a_turn(self, center: Center, one: bytes) -> None:
         """The visitor enters, the origin fails, and the session is over."""
         while self.asks(center, one).standing is not Standing.ADMITTED:
             self.sync(1, self.here, self.there, every_ms=2_000)
         assert center.fail(one, self.now_ms).standing is Standing.ACTIVE
         self.sync(8, self.here, self.there, every_ms=9_000)
         self.fill(center)
-        return center.reenter(one, make_key(START_MS, 1), self.now_ms)
 
     def relays(self, center: Center, *asks: Ask) -> tuple[tuple[bytes, str, int, int, int], ...]:
         """To this data center; returns what it says of them."""

@@ -16,6 +16,7 @@ from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 from greenroom.pages.builtin import hash_of, source
 
+JSON = ((b"accept", b"application/json"),)
 MINUTES = 5
 SESSION_MS = MINUTES * 60_000
 
@@ -162,14 +163,59 @@ def test_a_ticket_that_is_used_twice_is_one_visitor(site_of: Open) -> None:
     assert site.counted.of(site.rooms[0].id)["reentered"] == 1
 
 
-@pytest.mark.parametrize("later_ms", [6_000, 600_000])
-def test_no_link_is_offered_for_a_session_that_is_over(site_of: Open, later_ms: int) -> None:
+def link_of(visitor: Browser) -> str:
+    """The query of a fresh link; empty: none is offered."""
+    reply = visitor.visit(query="greenroom=move")
+    assert isinstance(reply, Answer)
+    found = re.search(rb"greenroom=move\.[\w.~-]+", reply.body)
+    return found[0].decode() if found else ""
+
+
+@pytest.mark.parametrize("made_ms", [SESSION_MS - 60_000, SESSION_MS + 6_000, SESSION_MS + 600_000])
+def test_a_kept_turn_moves_to_another_device(site_of: Open, made_ms: int) -> None:
+    """`made_ms`: when the link is made; the press comes when the session is over."""
+    site = site_of(total_active_users=2)
+    visitor, device = inside(site), Browser(site, client="192.0.2.9")
+    fails(visitor)
+    site.advance(made_ms)
+    link = link_of(visitor)
+    site.advance(max(0, SESSION_MS + 6_000 - made_ms))
+    pressed = device.visit(method="POST", query=link)
+    assert isinstance(pressed, Answer)
+    assert pressed.status == 303
+    assert forward(device.visit()).reentered
+    for _ in range(3):
+        again = visitor.visit()
+        assert isinstance(again, Answer)
+        assert again.status == 200
+        assert b"moved" in visitor.visit(headers=JSON).body  # type: ignore[union-attr]
+        site.advance(60_000)
+    assert site.ledgers[site.rooms[0].id].gauges().active == 1
+    assert site.counted.of(site.rooms[0].id)["reentered"] == 1
+
+
+def test_the_first_device_takes_back_the_turn_of_a_session_that_moved(site_of: Open) -> None:
+    site = site_of(total_active_users=2)
+    visitor, device = inside(site), Browser(site, client="192.0.2.9")
+    device.visit(method="POST", query=link_of(visitor))
+    fails(device)
+    site.advance(SESSION_MS + 6_000)
+    assert isinstance(visitor.visit(), Answer)
+    back = visitor.visit(method="POST", query="greenroom=move")
+    assert isinstance(back, Answer)
+    assert back.status == 303
+    assert forward(visitor.visit()).reentered
+    assert isinstance(device.visit(), Answer)
+
+
+def test_no_link_is_offered_when_the_turn_is_over(site_of: Open) -> None:
     site = site_of(total_active_users=2)
     visitor = inside(site)
     fails(visitor)
-    assert b"greenroom=move." in visitor.visit(query="greenroom=move").body  # type: ignore[union-attr]
-    site.advance(SESSION_MS + later_ms)
-    reply = visitor.visit(query="greenroom=move")
-    assert isinstance(reply, Answer)
-    assert reply.body == b""
-    assert forward(visitor.visit()).reentered
+    link = link_of(visitor)
+    assert link
+    site.advance(SESSION_MS + 6_000)
+    for _ in range(9):
+        site.advance(TURN_KEPT_MS // 9)
+    assert link_of(visitor) == ""
+    assert not Browser(site, client="192.0.2.9").visit(method="POST", query=link).set_cookie  # type: ignore[union-attr]

@@ -117,8 +117,10 @@ class MovingPlace(OwnPage):
         for _ in range(MOVES_MAX):
             ticket_id = successor(ticket_id)
             outcome = prompt.peek_now(ticket_id, ticket.key, asked.now_ms)
+            if has_place(outcome):
+                return self._moved(asked)
             if outcome.standing is not Standing.GONE:
-                return self._moved(asked) if has_place(outcome) else otherwise()
+                break
         return otherwise()
 
     def link(self, asked: Inquiry, lasts_ms: int = CODE_MS) -> str:
@@ -212,7 +214,9 @@ class MovingPlace(OwnPage):
             return self._moved(asked) if holder is not None else ONWARD
         arrival, room = asked.arrival, asked.room
         if holder is None and _is_over(asked):
-            return ONWARD  # a press would find nothing; the page gives a turn that is kept
+            return (
+                ONWARD  # a press would find nothing; the page gives a turn that is kept elsewhere
+            )
         url = self.link(asked)
         if prefers_json(arrival.header(b"accept")):
             return for_scripts(
@@ -232,9 +236,10 @@ class MovingPlace(OwnPage):
             if outcome.standing is Standing.GONE:  # it moved on at this very moment
                 return self._moved(asked)
             self._report(asked, holder, successor(holder))
-            return self._arrived(asked, outcome, successor(holder), ticket.key, ticket.home)
+            return self._arrived(asked, outcome, successor(holder), ticket.key, home)
 
         ticket = asked.found[0][0]
+        home = NO_HOME if ticket.accepted_ms else ticket.home
         absent = not ticket.accepted_ms and asked.now_ms - ticket.checked_ms <= PLACE_KEPT_MS
         asked.room.ledger.move(holder, successor(holder), absent, self._later(asked, moved))
         return None
@@ -256,10 +261,11 @@ class MovingPlace(OwnPage):
             def seen(outcome: Outcome) -> Verdict | None:
                 if outcome.storage_failed:
                     return for_scripts(OUTAGE, room.page, asked.arrival)
-                if outcome.standing is Standing.GONE and moves < MOVES_MAX:
+                holds = has_place(outcome)
+                if outcome.standing is Standing.GONE and not holds and moves < MOVES_MAX:
                     look(successor(ticket_id), moves + 1, outcome.moved)
                     return None
-                return then(asked, ticket_id if told or has_place(outcome) else None, moves)
+                return then(asked, ticket_id if told or holds else None, moves)
 
             room.ledger.peek(ticket_id, ticket.key, self._later(asked, seen))
 
@@ -313,7 +319,8 @@ class MovingPlace(OwnPage):
 
 
 def has_place(outcome: Outcome) -> bool:
-    return outcome.standing is Standing.ACTIVE or outcome.position > 0
+    """Or a session, or a turn that is kept."""
+    return bool(outcome.kept_ms) or outcome.standing is Standing.ACTIVE or outcome.position > 0
 
 
 def _is_over(asked: Inquiry) -> bool:

@@ -14,7 +14,7 @@ from greenroom.admission.laws import problems
 from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
-from greenroom.admission.ledger.moving import move, move_back
+from greenroom.admission.ledger.moving import move, move_back, take_turn
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.records import NOBODY, NOTE, RECORD, LedgerMemory, pack, remember, snapshot
 from greenroom.errors import StorageFailed
@@ -157,6 +157,8 @@ class MemoryLedger:
         if not ledger.halted:
             moved = move(ledger, old, new, absent, self._now_ms())
             if self._write_log():
+                take_turn(ledger, new, self._now_ms())
+                self._write_log()
                 then(Outcome(moved))
                 return
             if moved is not Standing.GONE:

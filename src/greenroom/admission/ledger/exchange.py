@@ -75,7 +75,10 @@ def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
         ledger.sessions.ended.acknowledge()
     if down.moves:
         hear(ledger, down.moves, now_ms, newest)
-        for ticket_id, _ in down.moves.arrivals:
+        came = [arrival[0] for arrival in down.moves.arrivals]
+        if down.moves.turns:
+            came += [row[0] for row in down.moves.turns.rows]
+        for ticket_id in came:
             moving_places.arrived(ledger, ticket_id, now_ms)
         if down.moves.places:
             moving_places.hear(ledger, down.moves.places, now_ms)

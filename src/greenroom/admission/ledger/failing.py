@@ -4,7 +4,7 @@ has the rules).
 
 from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.messages.turns import EVERYWHERE
+from greenroom.admission.ledger.moving import take_turn
 from greenroom.admission.records import FAILED, SESSION, pack
 from greenroom.model.visit import Outcome, Standing
 
@@ -40,17 +40,11 @@ def reenter(ledger: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits
     """An accepted ticket whose session is over: takes the place of the old key, and makes a try, if
     the turn was kept. A try too for who has done so and waits; else GONE.
     """
-    sessions, failures = ledger.sessions, ledger.failures
-    renewed_ms = sessions.renewed(ticket_id)
-    if renewed_ms is not None:
-        ends_ms = renewed_ms + ledger.life_ms
-        if now_ms < ends_ms:
-            return ledger.view(ticket_id, now_ms)
-        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms, now_ms)
-    if failures.take(ticket_id, now_ms):
-        sessions.revive(ticket_id)
-        ledger.log.append(pack(FAILED, ticket_id, failures.rows[ticket_id]))
-        ledger.moving_turns.leave(ticket_id, EVERYWHERE, now_ms)
-    elif ticket_id not in ledger.line.slots or not failures.is_taken(ticket_id, now_ms):
+    if ledger.living(ticket_id, now_ms) is not None:
+        return ledger.view(ticket_id, now_ms)
+    if told := ledger.moving_places.told(ticket_id, len(ledger.line), now_ms):
+        return told
+    waits = ticket_id in ledger.line.slots and ledger.failures.is_taken(ticket_id, now_ms)
+    if not (waits or take_turn(ledger, ticket_id, now_ms)):
         return GONE
     return ledger.poll(ticket_id, key, now_ms, random_bits)

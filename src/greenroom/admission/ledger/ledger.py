@@ -178,6 +178,8 @@ class Ledger(HeldVisitors):
             return known
         slot = line.slots.get(ticket_id, -1)
         if slot < 0:
+            if self.failures.rows and self.failures.is_kept(ticket_id, now_ms):
+                return self._over(ticket_id, now_ms)
             return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
         return self._early(slot, now_ms)
 
@@ -475,10 +477,10 @@ class Ledger(HeldVisitors):
         renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is not None:
             ends_ms = renewed_ms + self.life_ms
-            return Outcome(ACTIVE, ends_ms, renewed_ms) if now_ms < ends_ms else GONE
-        if self.sessions.spent.get(ticket_id, 0) <= now_ms:
-            return None
-        return self.moving_places.told(ticket_id, len(self.line), now_ms) or GONE
+            lives = now_ms < ends_ms
+            return Outcome(ACTIVE, ends_ms, renewed_ms) if lives else self._over(ticket_id, now_ms)
+        spent = self.sessions.spent.get(ticket_id, 0) > now_ms
+        return self._over(ticket_id, now_ms) if spent else None
 
     def _provisional_renewal(self, now_ms: int) -> int:
         """When a provisional session that begins now is taken to have been renewed: it ends

@@ -1,10 +1,10 @@
-"""A place or session that goes on under another ticket id, on another device.
+"""A place, session or kept turn that goes on under another ticket id, on another device.
 
 The old id is spent in the same operation, so of two ids never both have it, however often and
 wherever either is brought again.
 """
 
-from greenroom.admission.ledger.failures import USED, parts_of
+from greenroom.admission.ledger.failures import KEPT, USED, parts_of
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.messages.turns import EVERYWHERE
 from greenroom.admission.records import BEGAN, END, EXTENDED, FAILED, PLACE, SESSION, pack
@@ -15,12 +15,12 @@ def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int)
     """What moved: ACTIVE a session, WAITING a place, GONE nothing: the id is spent or unknown.
 
     `absent`: a waiting ticket of the old id is still good, so a place that is unknown here moves
-    too: the new ticket takes it with its next try.
+    too: the new ticket takes it with its next try. So does a turn that is kept: see `take_turn`.
     """
     sessions, line = ledger.sessions, ledger.line
-    renewed_ms = sessions.renewed(old)
+    renewed_ms = ledger.living(old, now_ms)
     if renewed_ms is not None:
-        if now_ms >= renewed_ms + sessions.life_ms or ledger.provisional.holds(old):
+        if ledger.provisional.holds(old):
             return Standing.GONE
         ledger.see(old, now_ms)
         sessions.rename(old, new)
@@ -32,9 +32,9 @@ def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int)
             ledger.log.append(pack(EXTENDED, new, sessions.extended[new]))
         row_moves(ledger, old, new, now_ms)
         return Standing.ACTIVE
-    if sessions.spent.get(old, 0) > now_ms:
-        return Standing.GONE
-    if old not in line.slots and not absent:
+    if not ledger.failures.is_kept(old, now_ms) and (
+        sessions.spent.get(old, 0) > now_ms or not (absent or old in line.slots)
+    ):
         return Standing.GONE
     ledger.log.append(pack(END, old, sessions.spend_place(old, now_ms)))
     if old in line.slots:
@@ -45,23 +45,36 @@ def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int)
     return Standing.WAITING
 
 
-def row_moves(ledger: LedgerState, old: bytes, new: bytes, now_ms: int) -> None:
+def row_moves(ledger: LedgerState, old: bytes, new: bytes, now_ms: int) -> bool:
+    """Whether there is one."""
     row = ledger.failures.known(old, now_ms)
     if row:
         del ledger.failures.rows[old]
-        ledger.failures.put(new, row)
+        row = ledger.failures.absorb(new, row, now_ms)
         ledger.log.append(pack(FAILED, new, row))
         if parts_of(row)[2] == USED:
             ledger.moving_turns.leave(new, EVERYWHERE, now_ms)
+    return row > 0
+
+
+def take_turn(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> bool:
+    """Whether the turn was kept; now its visitor waits for a permit by the old key."""
+    taken = ledger.failures.take(ticket_id, now_ms)
+    if taken:
+        ledger.log.append(pack(FAILED, ticket_id, ledger.failures.rows[ticket_id]))
+        ledger.moving_turns.leave(ticket_id, EVERYWHERE, now_ms)
+    return taken
 
 
 def move_back(ledger: LedgerState, old: bytes, new: bytes) -> None:
     """Undoes the last move, which could not be written."""
-    ledger.sessions.revive(old)
+    row = ledger.failures.rows.pop(new, 0)
+    if row:
+        ledger.failures.put(old, row)
+    if parts_of(row)[2] != KEPT:
+        ledger.sessions.revive(old)
     ledger.absent.rename(new, old)
     if new in ledger.sessions.inside:
         ledger.sessions.rename(new, old)
     elif new in ledger.line.slots:
         ledger.line.rename(new, old)
-    if new in ledger.failures.rows:
-        ledger.failures.put(old, ledger.failures.rows.pop(new))

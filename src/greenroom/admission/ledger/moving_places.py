@@ -15,7 +15,7 @@ from greenroom.admission.ledger.barred_places import (
     held,
 )
 from greenroom.admission.ledger.failures import WINDOW_MS
-from greenroom.admission.ledger.moving import move, row_moves
+from greenroom.admission.ledger.moving import move, row_moves, take_turn
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.ledger.transfers import SOURCE_SLACK_MS, give
 from greenroom.admission.messages.places import (
@@ -47,7 +47,9 @@ def move_among(
     if asked is not None and not asked.done:
         return FAILED if asked.phase == CANCEL else GONE
     if ledger.lease.answered_ms is not None and ledger.lease.data_centers <= 1:
-        return Outcome(move(ledger, old, new, absent, now_ms))
+        moved = move(ledger, old, new, absent, now_ms)
+        take_turn(ledger, new, now_ms)
+        return Outcome(moved)
     if told := places.told(old, 0, now_ms):
         return FAILED if told.searching else GONE
     full = len(places.asked) >= ASKED_MAX and asked is None
@@ -127,7 +129,7 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
 
 
 def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
-    """A session came whose visitor has moved on."""
+    """A session came, or what is known of the origin's failures, whose visitor has moved on."""
     barred = ledger.moving_places.barred.get(ticket_id)
     if barred is not None and barred.moved:
         _session_moves(ledger, ticket_id, barred.new, barred.source, now_ms)
@@ -168,15 +170,17 @@ def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None
             _cancel(ledger, old, asked, FAILED, now_ms)
     elif ledger.sessions.renewed(asked.new) is not None:
         asked.outcome = Outcome(Standing.ACTIVE)
+    elif take_turn(ledger, asked.new, now_ms):
+        asked.outcome = Outcome(Standing.WAITING)
     elif late:
         asked.outcome = GONE
 
 
 def _known(ledger: LedgerState, old: bytes, now_ms: int) -> int:
-    renewed_ms = ledger.sessions.renewed(old)
-    if renewed_ms is not None:
-        lives = now_ms < renewed_ms + ledger.life_ms and not ledger.provisional.holds(old)
-        return SESSION if lives else SPENT
+    if ledger.living(old, now_ms) is not None:
+        return SPENT if ledger.provisional.holds(old) else SESSION
+    if ledger.failures.is_kept(old, now_ms):
+        return SESSION
     if ledger.sessions.spent.get(old, 0) > now_ms:
         return SPENT
     return PLACE if old in ledger.line.slots else FREE
@@ -268,8 +272,13 @@ def _commit(
 
 def _session_moves(ledger: LedgerState, old: bytes, new: bytes, source: str, now_ms: int) -> None:
     moved = move(ledger, old, new, False, now_ms)
-    if moved is Standing.ACTIVE and source != ledger.data_center:
+    late = row_moves(ledger, old, new, now_ms)
+    if source == ledger.data_center:
+        return
+    if moved is Standing.ACTIVE:
         give(ledger, new, source, now_ms)
+    elif late or moved is Standing.WAITING:
+        ledger.log += ledger.moving_turns.leave(new, source, now_ms)
 
 
 def _decide(ledger: LedgerState, old: bytes, asked: OpenMove, known: int, now_ms: int) -> None:

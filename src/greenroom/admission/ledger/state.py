@@ -42,7 +42,7 @@ class LedgerState:
         self.elsewhere: Elsewhere | None = None
         self.sessions = Sessions(room.session_ms)
         self.failures = Failures()
-        self.moving_turns = MovingTurns(self.failures, self.sessions.revive)
+        self.moving_turns = MovingTurns(self.failures, self._revive)
         self.moving_places = MovingPlaces()
         self.provisional = Provisional()
         self.newcomers = Newcomers()
@@ -79,6 +79,21 @@ class LedgerState:
         self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
         self.leave_line(ticket_id)
         self.log.append(pack(END, ticket_id, 0))
+
+    def living(self, ticket_id: bytes, now_ms: int) -> int | None:
+        """The last renewal of a session; one whose time is over ends."""
+        renewed_ms = self.sessions.renewed(ticket_id)
+        if renewed_ms is None or now_ms < renewed_ms + self.life_ms:
+            return renewed_ms
+        until_ms = self.sessions.end(ticket_id, now_ms)
+        self.expired(ticket_id, until_ms, renewed_ms + self.life_ms, now_ms)
+        return None
+
+    def _revive(self, ticket_id: bytes) -> None:
+        """Of an id that moves, or has moved, the place is not here."""
+        barred = self.moving_places.barred.get(ticket_id)
+        if barred is None or not barred.spent:
+            self.sessions.revive(ticket_id)
 
     def expired(self, ticket_id: bytes, until_ms: int, ended_ms: int, now_ms: int) -> None:
         if self.provisional.since(ticket_id, self.born_ms):

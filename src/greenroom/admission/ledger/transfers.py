@@ -50,10 +50,7 @@ def take_over(ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: in
 def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
     """Ends a session here, because its visitor is at `to`."""
     sessions = ledger.sessions
-    renewed_ms = sessions.renewed(ticket_id)
-    if renewed_ms is not None and now_ms >= (ends_ms := renewed_ms + sessions.life_ms):
-        ledger.expired(ticket_id, sessions.end(ticket_id, now_ms), ends_ms, now_ms)
-        renewed_ms = None
+    renewed_ms = ledger.living(ticket_id, now_ms)
     if renewed_ms is None:
         ledger.moves.missing(ticket_id)
     else:

@@ -19,8 +19,8 @@ import msgspec
 ASK, CANCEL, COMMIT = range(3)
 
 FREE, PLACE, SPENT, SESSION, BUSY, DONE = range(6)
-"""What is known of an id: nothing; in line; its session is over, moved or given away; inside; in
-another move. The highest of all data centers counts. DONE answers CANCEL and COMMIT.
+"""What is known of an id: nothing; in line; its session is over, moved or given away; inside, or its
+turn is kept; in another move. The highest of all data centers counts. DONE answers CANCEL and COMMIT.
 """
 
 

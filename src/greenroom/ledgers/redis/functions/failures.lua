@@ -49,6 +49,13 @@ do
     return true
   end
 
+  -- Whether the turn was kept; now its visitor waits for a permit by the old key.
+  function failures.use(id)
+    local taken = failures.take(id)
+    if taken then failures.leave(id, '') end
+    return taken
+  end
+
   -- For how many ms the clock has stood still since the failure before; nil: this failure does not count.
   function failures.fail(id)
     local second = floor(now / 1000)

@@ -412,8 +412,8 @@ end
 
 OPERATIONS[3] = function(id, key, _, low) -- peek
   local renewed_ms, spent = session_of(id)
-  if renewed_ms then return now < renewed_ms + s.life_ms and active(renewed_ms) or gone() end
-  if spent then return places.told(id) or gone() end
+  if renewed_ms and now < renewed_ms + s.life_ms then return active(renewed_ms) end
+  if renewed_ms or spent or failures.is_kept(id) then return (failures.over(id, renewed_ms)) end
   local attempted_ms, refresh_ms = waiter(id)
   if not attempted_ms then return outside(key, rank_of(key), low, 0, 0) end
   key = key_of(id)
@@ -452,10 +452,21 @@ OPERATIONS[5] = function(id) -- leave
   return gone()
 end
 
+-- The last renewal of a session, as `session_of`; one whose time is over ends.
+function places.living(id)
+  local renewed_ms, age, unshown = session_of(id)
+  if not renewed_ms or now < renewed_ms + s.life_ms then return renewed_ms, age, unshown end
+  end_session(id, renewed_ms, age)
+  failures.finish(id, renewed_ms + s.life_ms)
+  expire(1, is_passing(id) and 1)
+  dirty = true
+  return session_of(id)
+end
+
 function places.move(old, new, absent) -- admission/ledger/moving.py
-  local renewed_ms, age, unshown = session_of(old)
+  local renewed_ms, age, unshown = places.living(old)
   if renewed_ms then
-    if now >= renewed_ms + s.life_ms or call('ZSCORE', k.provisional, old) then return gone() end
+    if call('ZSCORE', k.provisional, old) then return gone() end
     if unshown then newcomers.see(old, renewed_ms) end
     dirty = true
     call('ZREM', k.inside, old)
@@ -476,7 +487,7 @@ function places.move(old, new, absent) -- admission/ledger/moving.py
     return active(renewed_ms)
   end
   local due = call('ZSCORE', k.due, old)
-  if age or not (due or absent) then return gone() end -- without a session `age` says whether the id is spent
+  if not failures.is_kept(old) and (age or not (due or absent)) then return gone() end -- without a session `age` says whether the id is spent
   dirty = true
   if due then
     call('ZADD', k.line, string.format('%.0f', key_of(old)), new)
@@ -532,22 +543,10 @@ OPERATIONS[12] = function(id) -- fail (admission/ledger/failures.py)
 end
 
 OPERATIONS[13] = function(id, key, high, low) -- reenter (admission/ledger/ledger.py)
-  local renewed_ms, age = session_of(id)
-  if renewed_ms then
-    local ends_ms = renewed_ms + s.life_ms
-    if now < ends_ms then return view(id) end
-    end_session(id, renewed_ms, age)
-    failures.finish(id, ends_ms)
-    expire(1, is_passing(id) and 1)
-    dirty = true
-  end
-  if failures.take(id) then
-    state.inside_rows = state.inside_rows - call('ZREM', k.inside, id) -- one that is over, kept for its id
-    if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
-    failures.leave(id, '')
-  elseif not (failures.is_taken(id) and waiter(id)) then
-    return gone()
-  end
+  if places.living(id) then return view(id) end
+  local told = places.told(id)
+  if told then return told end
+  if not (failures.is_taken(id) and waiter(id) or failures.use(id)) then return gone() end
   return OPERATIONS[2](id, key, high, low)
 end
 

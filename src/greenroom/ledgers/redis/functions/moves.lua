@@ -182,13 +182,7 @@ end
 
 -- Ends a session here, because its visitor is there.
 function places.give(id, to)
-  local renewed_ms, age = session_of(id)
-  if renewed_ms and now >= renewed_ms + s.life_ms then
-    end_session(id, renewed_ms, age)
-    failures.finish(id, renewed_ms + s.life_ms)
-    expire(1, is_passing(id) and 1)
-    renewed_ms = nil
-  end
+  local renewed_ms = places.living(id)
   if renewed_ms then
     call('ZREM', k.inside, id)
     call('ZREM', k.unshown, id)
@@ -256,5 +250,6 @@ local function apply_moves(down, arrivals, wanted, denied, newest)
     places.give(id, string.sub(wanted, at - length, at - 1))
   end
   for from = 1, #arrivals, 20 do places.arrived(string.sub(arrivals, from, from + 11)) end
+  for _, row in ipairs(down.turns and down.turns.rows or {}) do places.arrived(id_of(row[1])) end
   if down.places then places.hear(down.places) end
 end

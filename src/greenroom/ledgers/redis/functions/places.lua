@@ -48,10 +48,9 @@ function places.told(id)
 end
 
 function places.known_of(old)
-  local renewed_ms, spent = session_of(old)
-  if renewed_ms then
-    return now < renewed_ms + s.life_ms and not call('ZSCORE', k.provisional, old) and ID_SESSION or ID_SPENT
-  end
+  local renewed_ms, spent = places.living(old)
+  if renewed_ms then return call('ZSCORE', k.provisional, old) and ID_SPENT or ID_SESSION end
+  if failures.is_kept(old) then return ID_SESSION end
   if spent then return ID_SPENT end
   return waiter(old) and ID_PLACE or ID_FREE
 end
@@ -92,7 +91,14 @@ function places.lift(old, source, serial)
 end
 
 function places.session_moves(old, new, source)
-  if string.byte(places.move(old, new, false), 1) == ACTIVE and source ~= '' then places.give(new, source) end
+  local moved = string.byte(places.move(old, new, false), 1)
+  local late = failures.rename(old, new)
+  if source == '' then return end
+  if moved == ACTIVE then
+    places.give(new, source)
+  elseif late or moved == WAITING then
+    failures.leave(new, source)
+  end
 end
 
 function places.commit(old, new, source, serial)
@@ -101,10 +107,10 @@ function places.commit(old, new, source, serial)
   places.bar(old, new, source, serial, true)
 end
 
--- A session came whose visitor has moved on.
+-- A session came, or what is known of the origin's failures, whose visitor has moved on.
 function places.arrived(id)
   local found = places.bar_of(id)
-  if found and found[6] and session_of(id) then places.session_moves(id, found[3], found[1]) end
+  if found and found[6] then places.session_moves(id, found[3], found[1]) end
 end
 
 function places.ask_of(old)
@@ -135,6 +141,8 @@ function places.look(ask, old)
     if late then places.cancel(old, ask, 'failed') end
   elseif session_of(ask.new) then
     ask.outcome = 'ACTIVE'
+  elseif failures.use(ask.new) then
+    ask.outcome = 'WAITING'
   elseif late then
     ask.outcome = 'gone'
   end
@@ -183,7 +191,11 @@ OPERATIONS[9] = function(old, new, absent, nonce) -- move
     return ask.outcome ~= '' and places.outcome_of(ask.outcome) or places.pending()
   end
   if ask and not ask.done then return places.outcome_of(ask.phase == MOVE_CANCEL and 'failed' or 'gone') end
-  if state.answered_ms and state.data_centers <= 1 then return places.move(old, new, absent) end
+  if state.answered_ms and state.data_centers <= 1 then
+    local moved = places.move(old, new, absent)
+    failures.use(new)
+    return moved
+  end
   local told, undecided = places.told(old)
   if told then return places.outcome_of(undecided and 'failed' or 'gone') end
   local full = state.places > 0 and (not ask and call('HLEN', k.place_asks) >= MOVE_ASKED_MAX or call('HLEN', k.barred) >= places.most)

@@ -37,8 +37,10 @@ function failures.absorb(id, since_s, offset_s, what)
   failures.put(id, since_s, offset_s, what)
 end
 
--- Lets an id that had its session take a place again.
+-- Lets an id that had its session take a place again; not one that moves, or has moved.
 function failures.revive(id)
+  local bar = places.bar_of(id)
+  if bar and bar[7] then return end
   if state.spent_rows > 0 then state.spent_rows = state.spent_rows - call('ZREM', k.spent, id) end
   if not session_of(id) then
     local count = call('ZREM', k.inside, id)
@@ -63,8 +65,10 @@ function failures.rename(old, new)
   local since_s, offset_s, what = failures.known(old)
   if not since_s then return end
   failures.drop(old)
-  failures.put(new, since_s, offset_s, what)
-  if what == TURN_USED then failures.leave(new, '') end
+  failures.absorb(new, since_s, offset_s, what)
+  local _, _, known = failures.of(new)
+  if known == TURN_USED then failures.leave(new, '') end
+  return true
 end
 
 function failures.seek(id)

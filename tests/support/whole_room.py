@@ -39,10 +39,6 @@ QUERY = """query($zone: string!, $from: Time!) { viewer { zones(filter: {zoneTag
     sum { newUsersPerMinute usersLeft } } } } }"""
 
 
-def url_of(edge: Edge) -> str:
-    return f"http://127.0.0.1:{edge.control}"
-
-
 class Story:
     def __init__(self, world: World, visitor_class: type[Any]) -> None:
         self.world, self.visitor_class = world, visitor_class

@@ -15,6 +15,7 @@ from greenroom.model.fields import Spec, is_sealed, specs, wrong_fields
 from greenroom.model.notification import PagerdutyService, Webhook, record_problems
 from greenroom.outbound import OutboundRefused, read_target
 from greenroom.web.api_schema import (
+    READ_ONLY,
     UNSET,
     ApiField,
     ApiSchema,
@@ -91,12 +92,7 @@ WEBHOOK = ApiSchema(
             extension=True,
             choices=tuple(CHANNELS),
         ),
-        computed(
-            "read_only",
-            "true: it comes from a configuration file and can only be changed there",
-            Shown({"type": "boolean"}),
-            extension=True,
-        ),
+        READ_ONLY,
     )
 )
 

@@ -22,6 +22,7 @@ from greenroom.model.notification import (
 )
 from greenroom.web.api_schema import (
     NEEDED,
+    READ_ONLY,
     ApiField,
     ApiSchema,
     computed,
@@ -171,12 +172,7 @@ POLICY = ApiSchema(
         ApiField("filters", Spec("which alerts of the type count"), Filters(), {}),
         computed("created", "creation time", _TIME),
         computed("modified", "time of the last change", _TIME),
-        computed(
-            "read_only",
-            "true: it comes from a configuration file and can only be changed there",
-            Shown({"type": "boolean"}),
-            extension=True,
-        ),
+        READ_ONLY,
     )
 )
 

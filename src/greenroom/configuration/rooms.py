@@ -18,6 +18,7 @@ from greenroom.pages import template_problems
 from greenroom.request.claims import Footprint, routes_of
 from greenroom.request.routing import unreachable
 from greenroom.web.api_schema import (
+    READ_ONLY,
     ApiSchema,
     computed,
     overlaid,
@@ -88,12 +89,7 @@ ROOM = ApiSchema.of(
             "start of the next event, if there is one",
             Shown(_TIME_OR_NULL),
         ),
-        computed(
-            "read_only",
-            "true: it comes from a configuration file and can only be changed there",
-            Shown({"type": "boolean"}),
-            extension=True,
-        ),
+        READ_ONLY,
         computed(
             "sessions_ended_time",
             "when an operator last ended all sessions; null: never",

@@ -15,6 +15,7 @@ from greenroom.model.zone import ACCOUNT_ID, Zone, in_zone, zone_problems
 from greenroom.request.claims import Claims, Clash, Footprint
 from greenroom.web.api_schema import (
     EXTENSION,
+    READ_ONLY,
     ApiSchema,
     computed,
     overlaid,
@@ -165,12 +166,7 @@ ZONE = ApiSchema.of(
         computed("owner", "always empty", Shown(_OBJECT)),
         computed("plan", "always empty", Shown(_OBJECT)),
         computed("permissions", "always empty", Shown(_STRINGS)),
-        computed(
-            "read_only",
-            "true: it comes from a configuration file and can only be changed there",
-            Shown({"type": "boolean"}),
-            extension=True,
-        ),
+        READ_ONLY,
     ),
 )
 

@@ -270,13 +270,6 @@ class Calling(OwnPage):
             return self._page(asked, ask_page, f"?{CALL_QUERY}.{value}", False)
         return None
 
-    # -- answers -----------------------------------------------------------------------------------
-
-    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str | bool) -> Answer:
-        page = asked.room.page.speaking(asked.arrival.header(b"accept-language"))
-        body = make(page.language, page.brand, *told)
-        return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
-
 
 def read_request(value: bytes) -> CallRequest | None:
     if not 0 < len(value) <= HEADER_MAX:

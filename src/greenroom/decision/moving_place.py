@@ -312,11 +312,6 @@ class MovingPlace(OwnPage):
             return self._page(asked, moved_page)
         return for_scripts(Answer(503, _TEXT, _MOVED_TEXT), page, arrival)
 
-    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str | bool) -> Answer:
-        page = asked.room.page.speaking(asked.arrival.header(b"accept-language"))
-        body = make(page.language, page.brand, *told)
-        return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)
-
 
 def has_place(outcome: Outcome) -> bool:
     """Or a session, or a turn that is kept."""

@@ -5,8 +5,10 @@ from typing import TypeVar
 
 from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Observer
+from greenroom.decision.render import for_scripts
 from greenroom.decision.tickets import Sealer
 from greenroom.decision.verdict import Verdict
+from greenroom.model.answer import Answer
 
 T = TypeVar("T")
 
@@ -36,3 +38,8 @@ class OwnPage:
                 asked.later(verdict)
 
         return answered
+
+    def _page(self, asked: Inquiry, make: Callable[..., bytes], *told: str | bool) -> Answer:
+        page = asked.room.page.speaking(asked.arrival.header(b"accept-language"))
+        body = make(page.language, page.brand, *told)
+        return for_scripts(Answer(200, page.farewell_headers(), body), page, asked.arrival)

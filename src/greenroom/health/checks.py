@@ -28,6 +28,7 @@ from greenroom.model.health_check import (
     health_check_problems,
 )
 from greenroom.web.api_schema import (
+    READ_ONLY,
     ApiSchema,
     computed,
     overlaid,
@@ -193,12 +194,7 @@ HEALTH_CHECK = ApiSchema.of(
             Shown({**_TIME, "type": ["string", "null"]}),
             extension=True,
         ),
-        computed(
-            "read_only",
-            "true: it comes from a configuration file and can only be changed there",
-            Shown({"type": "boolean"}),
-            extension=True,
-        ),
+        READ_ONLY,
     ),
 )
 

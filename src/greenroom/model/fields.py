@@ -4,7 +4,7 @@ forms.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
@@ -114,6 +114,13 @@ def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
     if isinstance(default, (list, dict)):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def same_as(record: type, name: str) -> Any:
+    """The field of another record, as a setting."""
+    (found,) = (item for item in fields(record) if item.name == name)
+    rule = replace(found.metadata[SPEC], extension=False, form=None)
+    return field(default=found.default, metadata={SPEC: rule})
 
 
 def specs(record: type) -> dict[str, Spec]:

@@ -5,8 +5,9 @@ documents, with its bounds.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from greenroom.model.fields import spec
+from greenroom.model.fields import same_as, spec
 from greenroom.model.health_check import REGIONS
+from greenroom.model.zone import Zone
 from greenroom.settings.limits import Limits
 
 TRUSTED_HEADERS = (
@@ -129,9 +130,7 @@ class Server:
         "",
         high=2048,
     )
-    always_use_https: bool = spec(
-        "visitors always use HTTPS: cookies marked `auto` become Secure and SameSite=None", False
-    )
+    always_use_https: bool = same_as(Zone, "always_use_https")
     trusted_proxies: tuple[str, ...] = spec(
         "addresses and networks whose X-Forwarded-* and Forwarded headers are trusted",
         (),
@@ -172,24 +171,9 @@ class Server:
         "",
         high=255,
     )
-    ambiguous_paths: str = spec(
-        "paths that programs read in different ways (`%2F`, `%3B`, `;`, double encoding) and raw"
-        " UTF-8: `auto` passes them on where every reading leads to the same room and rules, and"
-        " refuses them with 400 elsewhere; `refuse`: always; `pass`: the room of any reading counts",
-        "auto",
-        choices=("auto", "refuse", "pass"),
-    )
-    merge_slashes: bool | str = spec(
-        "send `//` in a path to the origin as `/`; `auto`: only where both lead to different rooms"
-        " or rules; false: as it came, and the room that covers either counts",
-        "auto",
-        choices=(False, True, "auto"),
-    )
-    pass_well_known: bool = spec(
-        "send /robots.txt and /.well-known/acme-challenge/ to the origin around every room, as a"
-        " bypass rule of each room",
-        True,
-    )
+    ambiguous_paths: str = same_as(Zone, "ambiguous_paths")
+    merge_slashes: bool | str = same_as(Zone, "merge_slashes")
+    pass_well_known: bool = same_as(Zone, "pass_well_known")
     answer_live_checks: bool = spec(
         "answer /.well-known/greenroom/live on the listener for visitors with 200, whatever the"
         " rooms do: for health checks of a proxy in front",

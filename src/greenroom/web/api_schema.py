@@ -12,6 +12,7 @@ from greenroom.web.api_shapes import (
     Json,
     Plain,
     Shape,
+    Shown,
 )
 from greenroom.web.refusals import (
     ApiFault,
@@ -228,6 +229,14 @@ def computed(
         meaning, extension=extension, read_only=not writable, choices=choices, example=example
     )
     return ApiField(name, rule, shape, UNSET if writable else NEEDED)
+
+
+READ_ONLY = computed(
+    "read_only",
+    "true: it comes from a configuration file and can only be changed there",
+    Shown({"type": "boolean"}),
+    extension=True,
+)
 
 
 def required(form: ApiSchema, *names: str) -> ApiSchema:

@@ -178,15 +178,8 @@ class DuckEngine:
             if isinstance(
                 error, (duckdb.FatalException, duckdb.IOException, duckdb.InternalException)
             ):
-                self._lost()
+                self.close()  # it is opened again when it is used
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
-
-    def _lost(self) -> None:
-        with self._guard:
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):
-                connection.close()
 
 
 def _names(table: Table) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
     text = (
         'listen = "nowhere"\norigin = "ftp://x"\ntrusted_proxies = ["10.0.0.0/8", "nix"]\ncolour = 3\n'
         '[limits]\nhead_bytes = 1\n[log]\nformat = "xml"\n'
-        '[[rooms]]\nname = "a b"\nhost = "Shop"\npath = "x"\ntotal_active_users = 0\nnew_users_per_minut = 3\n'
+        '[[rooms]]\nname = "a b"\nhost = "sh op"\npath = "x"\ntotal_active_users = 0\nnew_users_per_minut = 3\n'
     )
     found = problems(text)
     assert [line.split(":")[0] for line in found] == [

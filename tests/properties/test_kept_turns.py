@@ -540,6 +540,8 @@ def permits_instead_of_sessions(server: RedisServer, fixed: bool) -> list[str]:
     twin.advance(5_000)  # cut off
     spent = twin.visit(one, key, THERE, came_ms)
     twin.law(spent.standing is ADMITTED, "no permit for a session that cannot be reached")
+    twin.advance(2_000)
+    twin.fail(one)
     both.ids[1] = one
     there(TurnsUp(True), claims=True)
     there(TurnsUp(True), claims=True)
@@ -572,6 +574,7 @@ def test_redis_moves_the_same_turns(server: RedisServer, fixed: bool) -> None:
         ("failures.is_taken(id) then failures.revive(id) end", "failures.is_taken(id) then end"),
         ("  if what ~= TURN_USED or offset_s > 0 then failures.revive(id) end", "  failures.revive(id)"),
         ("TURN_USED and offset_s > 0 and", "TURN_USED and"),
+        ("  if what == TURN_USED and offset_s == 0 then return nil end -- ", "  -- "),
         ("(what ~= TURN_USED or taken) and min(OFFSET_MOST_S, end_s - since_s) or 0", "min(OFFSET_MOST_S, end_s - since_s)"),
     ],
 )  # fmt: skip

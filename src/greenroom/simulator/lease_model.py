@@ -212,8 +212,9 @@ class LeaseModel:
             )
         if outcome.standing is Standing.GONE and outcome.kept_ms:
             bits = self._random_bits.getrandbits(64)
+            waits = visitor.id in ledger.line.slots
             outcome = reenter(ledger, visitor.id, visitor.key, now_ms, bits)
-            visitor.reenters = outcome.standing is not Standing.GONE
+            visitor.reenters |= outcome.standing is not Standing.GONE and not waits
         then(visitor, self._done(visitor, outcome))
 
     def fail(self, visitor: SimulatedVisitor) -> Outcome:

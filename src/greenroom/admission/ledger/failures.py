@@ -84,6 +84,8 @@ class Failures:
             return 0
         if state == KEPT or passed_s > STILL_MS // 1000:
             return None
+        if state == USED and not offset_s:  # or the turn would look taken (`_was_taken`)
+            return None
         self.rows[ticket_id] = row_of(since_s, passed_s, state)
         step_ms = (passed_s - offset_s) * 1000
         return step_ms if step_ms <= GAP_MS else 0

@@ -66,6 +66,7 @@ do
       failures.write(id, second, 0, TURN_FAILING)
       return 0
     end
+    if what == TURN_USED and offset_s == 0 then return nil end -- or the turn would look taken
     if what == TURN_KEPT or passed_s > FAILURE_STILL_MS / 1000 then return nil end
     failures.write(id, since_s, passed_s, what)
     local step_ms = (passed_s - offset_s) * 1000

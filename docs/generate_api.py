@@ -268,8 +268,8 @@ def bounds(schema: dict[str, Any]) -> str:
 
 
 ERRORS_HEAD = """A response with `success: false` has at least one `{code, message}` in `errors`; it reports all problems at once.
-`source.pointer` is a JSON pointer to the field in the request. Codes below 28000 are those of Cloudflare's API; codes from
-28001 on are specific to greenroom, because Cloudflare publishes none for waiting rooms. In parentheses: HTTP status and name.
+`source.pointer` is a JSON pointer to the field in the request. Codes below 28000 are
+Cloudflare's, the others greenroom's own. In parentheses: HTTP status and name.
 
 """
 

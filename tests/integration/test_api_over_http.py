@@ -167,6 +167,20 @@ def test_what_is_not_there_is_said_in_the_envelope(api, method, path, status, co
     assert (status == 405) is ("Allow" in reply.headers)
 
 
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_a_room_event_or_rule_that_is_not_there_has_the_code_of_the_original(
+    api, zone, method
+) -> None:
+    rooms = f"/zones/{zone['id']}/waiting_rooms"
+    room = api.ask("POST", rooms, {"name": "a", "host": zone["name"], **LIMITS}).result["id"]
+    paths = [f"{rooms}/{ACCOUNT}", f"{rooms}/{room}/events/{ACCOUNT}"]
+    if method != "GET":
+        paths.append(f"{rooms}/{room}/rules/{ACCOUNT}")
+    body = {} if method == "PATCH" else None
+    found = [api.ask(method, path, body) for path in paths]
+    assert [(reply.status, reply.codes) for reply in found] == [(404, [1001])] * len(paths)
+
+
 def test_a_method_that_is_not_there_names_all_that_are(api, zone) -> None:
     rooms = f"/zones/{zone['id']}/waiting_rooms"
     there = {

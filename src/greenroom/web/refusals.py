@@ -9,6 +9,7 @@ from greenroom.errors import GreenroomError, Problem
 
 
 class Code(IntEnum):
+    NO_ROOM = 1001
     BAD_HEADERS = 6003
     NO_ROUTE = 7000
     NO_METHOD = 7001
@@ -45,12 +46,13 @@ class Meaning(NamedTuple):
 
 
 CODES: dict[Code, Meaning] = {
+    Code.NO_ROOM: Meaning(404, "unknown waiting room, event or rule"),
     Code.BAD_HEADERS: Meaning(400, "a request header is invalid"),
     Code.NO_ROUTE: Meaning(404, "no resource at this path"),
     Code.NO_METHOD: Meaning(
         405, "the path does not support this method; `Allow` lists the methods it supports"
     ),
-    Code.NO_OBJECT: Meaning(404, "unknown zone, room, event, rule, list, item or operation"),
+    Code.NO_OBJECT: Meaning(404, "another unknown object"),
     Code.NO_CREDENTIALS: Meaning(
         401, "no token, or an incomplete pair of X-Auth-Email and X-Auth-Key"
     ),
@@ -67,9 +69,8 @@ CODES: dict[Code, Meaning] = {
     ),
     Code.UNKNOWN_FIELD: Meaning(400, "unknown field"),
     Code.BAD_QUERY: Meaning(400, "a query parameter is invalid"),
-    Code.TAKEN: Meaning(
-        400, "the name is already in use (not 409, which clients would retry in vain)"
-    ),
+    # not 409, which clients would retry in vain
+    Code.TAKEN: Meaning(400, "the name is already in use"),
     Code.COVERED: Meaning(400, "a host and path already belong to another room"),
     Code.COOKIES_CLASH: Meaning(400, "the cookies of two rooms would overwrite each other"),
     Code.TOO_MANY: Meaning(400, "the maximum number of these has been reached"),
@@ -174,6 +175,5 @@ def pointed(dotted: str) -> str:
 
 
 def not_found(what: str, id: str) -> Refused:
-    return Refused(
-        ApiFault(Code.NO_OBJECT, f"there is no {what} {id[:64]!r}; the identifier may be wrong")
-    )
+    code = Code.NO_ROOM if what in ("waiting room", "event", "rule") else Code.NO_OBJECT
+    return Refused(ApiFault(code, f"there is no {what} {id[:64]!r}; the identifier may be wrong"))

@@ -119,18 +119,6 @@ _STRINGS = {"type": "array", "items": {"type": "string"}}
 _NOTHING = {"type": ["string", "null"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    def read(self, _pointer: str, value: Any, _problems: list[Problem], /) -> Any:
-        return value
-
-    def show(self, value: Any) -> Any:
-        return value
-
-    def schema(self, _rule: Spec, /) -> Json:
-        return {}
-
-
 ZONE = ApiSchema.of(
     Zone,
     shapes={
@@ -145,12 +133,12 @@ ZONE = ApiSchema.of(
             "type", "type of the zone: always full", Plain(str), writable=True, choices=("full",)
         ),
         computed(
-            "jump_start", "accepted and ignored: greenroom serves no DNS", Ignored(), writable=True
+            "jump_start", "accepted and ignored: greenroom serves no DNS", Shown({}), writable=True
         ),
         computed(
             "vanity_name_servers",
             "accepted and ignored: greenroom serves no DNS",
-            Ignored(),
+            Shown({}),
             writable=True,
         ),
         computed("status", "always active", Shown({"type": "string", "enum": ["active"]})),

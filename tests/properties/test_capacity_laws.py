@@ -142,6 +142,18 @@ def test_a_target_hardly_moves_once_the_knee_is_known() -> None:
     assert max(late) <= 1.05 * min(late)
 
 
+def test_visitors_are_not_kept_out_for_ever_for_a_latency_that_does_not_follow_them() -> None:
+    law, now_ms, inside = CapacityLaw(wide()), START_MS, 500
+    targets: list[int] = []
+    for step in range(40 * MINUTE):
+        level = 100 if step < 6 else 1_800 if step < 9 else 1_080  # p95 of the last: 1.05 s
+        documents = Histogram.of([level * (0.5 + 0.005 * place) for place in range(100)] * 2)
+        target = law.step(Window(documents=documents, active=inside), now_ms + step * WINDOW_MS)
+        inside += max(-20, target.limit - inside)
+        targets.append(target.sessions)
+    assert min(targets) >= 0.5 * max(targets)
+
+
 def test_an_outage_costs_less_of_the_target_than_slowness_unless_it_comes_again() -> None:
     well = Window(documents=Histogram.of([100] * 200), active=600)
     down = Window(failed=200, active=600)

@@ -83,6 +83,12 @@ RAMP, RAMP_INSIDE = 0.3, 1.5
 """Before the first cut: that share of the target, or of those inside."""
 FAR, USELESS = 0.6, 0.8
 """Cut down to FAR while the latency is still USELESS of what it was: load is not the cause."""
+FELL, SAME, FELL_MS = 0.7, 0.85, 600_000
+SLOW_AT_REST, ABOVE_REST = 1.2, 1.25
+"""The target fell to FELL within FELL_MS while p95 stayed SAME, at most SLOW_AT_REST of the objective:
+that is the latency at rest. The objective counts as at least ABOVE_REST times that.
+"""
+LEVEL_S = 60.0
 
 
 class CapacityLaw:
@@ -105,6 +111,12 @@ class CapacityLaw:
         """How long the line has been short; what was near the objective halves it."""
         self._rest = 0.0
         """The lowest share of the objective, forgotten slowly."""
+        self._objective = 1.0
+        """Share of the objective that counts: more when the latency at rest misses it."""
+        self._level = 0.0
+        """Share of the objective, smoothed over LEVEL_S."""
+        self._fell_from = (0.0, 0.0, 0)
+        """Target, highest level since, and when."""
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
@@ -165,11 +177,15 @@ class CapacityLaw:
         share = self._share(answered)
         newest = self._share(self._answered(2)[0])
         if len(self._recent) == WINDOWS:
-            self._rest = min(self._rest * REST_DRIFT or REST_MOST, share, REST_MOST)
+            most = max(REST_MOST, self._rest)
+            self._rest = min(self._rest * REST_DRIFT or REST_MOST, share, most)
+        self._level += (share - self._level) * (passed_s / LEVEL_S if self._level else 1.0)
+        self._learn_rest(now_ms, failing=errors > ERRORS_GOOD)
+        self._objective = max(1.0, ABOVE_REST * self._rest)
         worst = self._way(max(share, newest))
         self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
-        slow = self._surely_slower(answered, 1.0) and self._way(newest) > GOOD
-        very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW)
+        slow = self._surely_slower(answered, self._objective) and self._way(newest) > GOOD
+        very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW * self._objective)
         if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
             seen = self._seen(max(share, newest), errors)
             self._slow, self._calm = self._slow + 1, 0
@@ -206,7 +222,19 @@ class CapacityLaw:
 
     def _way(self, share: float) -> float:
         """Where this share of the objective is between rest, 0, and the objective, 1."""
-        return (share - self._rest) / (1 - self._rest)
+        return (share - self._rest) / (self._objective - self._rest)
+
+    def _learn_rest(self, now_ms: int, *, failing: bool) -> None:
+        """Far fewer visitors and the same latency: what is left is not a line."""
+        goal, level, since_ms = self._fell_from
+        if not goal or self._goal >= goal or now_ms - since_ms > FELL_MS:
+            self._fell_from = (self._goal, self._level, now_ms)
+            return
+        level = max(level, self._level)
+        self._fell_from = (goal, level, since_ms)
+        same = SAME * level < self._level < SLOW_AT_REST
+        if same and not failing and self._goal < FELL * goal and self._way(self._level) > WANTED:
+            self._rest, self._fell_from = self._level, (0.0, 0.0, 0)
 
     # -- what is seen ------------------------------------------------------------------------------
 
@@ -246,9 +274,11 @@ class CapacityLaw:
         if errors > ERRORS_BAD or (errors > ERRORS_GOOD and not near):
             return f"{100 * errors:.1f} % of documents failed"
         p95 = f"p95 of documents {share * objective:.2f} s"
-        if share > 1:
-            return f"{p95} over the objective of {objective:g} s"
-        return f"{p95} {'near' if near else 'under'} the objective of {objective:g} s"
+        where = "over" if share > self._objective else "near" if near else "under"
+        if self._objective > 1:
+            raised_s = self._objective * objective
+            return f"{p95} {where} {raised_s:.2f} s ({ABOVE_REST:g} times the latency at rest)"
+        return f"{p95} {where} the objective of {objective:g} s"
 
     # -- what follows ------------------------------------------------------------------------------
 

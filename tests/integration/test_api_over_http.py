@@ -75,6 +75,15 @@ def test_every_published_spelling_of_a_zone_filter_is_read(api, zone, query, fou
     assert (zone["id"] in [each["id"] for each in reply.result]) is found
 
 
+@pytest.mark.parametrize("query", ["type=full,none", "type=none&type=full", "status=none"])
+def test_a_choice_that_cannot_be_is_refused_with_all_that_can(api, query) -> None:
+    (error,) = api.ask("GET", f"/zones?{query}").body["errors"]
+    choices = "full, partial, secondary, internal"
+    if query.startswith("status"):
+        choices = "initializing, pending, active, moved"
+    assert error["message"].startswith(f"{query.partition('=')[0]}: must be one of {choices}, not ")
+
+
 @pytest.mark.parametrize(
     "query",
     ["page=0", "page=-1", "page=x", "per_page=0", "per_page=7", "per_page=1005", "per_page=1e3"],

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -135,6 +135,8 @@ class QueryParameter:
             return msgspec.convert(found if self.many else found[-1], self.kind)
         except msgspec.ValidationError as error:
             reason = str(error).partition(" - at ")[0].partition(", got")[0]
+            if get_origin(self._item) is Literal:
+                reason = f"must be one of {', '.join(filter(None, get_args(self._item)))}"
             shown = ", ".join(sent)[:VALUE_SHOWN_MAX]
             faults.append(
                 ApiFault(

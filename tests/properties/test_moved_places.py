@@ -290,6 +290,25 @@ def test_the_turn_of_a_session_that_has_moved_is_taken_back(world: TwoCenters) -
     assert here.reenter(new, KEY, world.now_ms).moved
 
 
+@pytest.mark.parametrize("left_ms", [2_500, 3_500, 4_500, 5_500])
+def test_a_session_whose_time_ends_on_its_way_is_a_kept_turn(
+    world: TwoCenters, left_ms: int
+) -> None:
+    here, there, one, new = world.here, world.there, world.one, world.new
+    assert world.admits(here, one, here, there)
+    failed = here.fail(one, world.now_ms)
+    while (more_ms := failed.expires_ms - left_ms - world.now_ms) > 0:
+        world.sync(1, here, there, every_ms=min(more_ms, 2_000))
+    assert there.move(one, new, False, 8, world.now_ms).searching
+    for _ in range(8):
+        world.sync(1, there, here)
+        moved = there.move(one, new, False, 8, world.now_ms)
+        if not moved.searching:
+            break
+    active = there.view(new, world.now_ms).standing is ACTIVE
+    assert moved.standing is (ACTIVE if active else WAITING)
+
+
 @pytest.mark.parametrize("state", [KEPT, USED])
 def test_what_comes_late_of_the_old_id_goes_on_to_the_new_one(
     world: TwoCenters, state: int

@@ -168,7 +168,7 @@ def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None
     if asked.phase == ASK:
         if late:
             _cancel(ledger, old, asked, FAILED, now_ms)
-    elif ledger.sessions.renewed(asked.new) is not None:
+    elif ledger.living(asked.new, now_ms) is not None:
         asked.outcome = Outcome(Standing.ACTIVE)
     elif take_turn(ledger, asked.new, now_ms):
         asked.outcome = Outcome(Standing.WAITING)

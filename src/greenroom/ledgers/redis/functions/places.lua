@@ -139,7 +139,7 @@ function places.look(ask, old)
   local late = now - ask.since_ms >= MOVE_PENDING_MS
   if ask.phase == MOVE_ASK then
     if late then places.cancel(old, ask, 'failed') end
-  elseif session_of(ask.new) then
+  elseif places.living(ask.new) then
     ask.outcome = 'ACTIVE'
   elseif failures.use(ask.new) then
     ask.outcome = 'WAITING'

@@ -190,6 +190,13 @@ def test_a_room_event_or_rule_that_is_not_there_has_the_code_of_the_original(
     assert [(reply.status, reply.codes) for reply in found] == [(404, [1001])] * len(paths)
 
 
+def test_an_invalid_value_has_the_code_of_the_original(api, zone) -> None:
+    limits = {"new_users_per_minute": 301, "total_active_users": 300}
+    room = {"name": "a", "host": zone["name"], **limits}
+    reply = api.ask("POST", f"/zones/{zone['id']}/waiting_rooms", room)
+    assert (reply.status, reply.codes) == (400, [1002])
+
+
 def test_a_method_that_is_not_there_names_all_that_are(api, zone) -> None:
     rooms = f"/zones/{zone['id']}/waiting_rooms"
     there = {

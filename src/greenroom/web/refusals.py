@@ -10,6 +10,7 @@ from greenroom.errors import GreenroomError, Problem
 
 class Code(IntEnum):
     NO_ROOM = 1001
+    INVALID = 1002
     BAD_HEADERS = 6003
     NO_ROUTE = 7000
     NO_METHOD = 7001
@@ -19,7 +20,6 @@ class Code(IntEnum):
     BAD_BODY = 28001
     TOO_LARGE = 28002
     REQUIRED = 28010
-    INVALID = 28011
     UNKNOWN_FIELD = 28012
     BAD_QUERY = 28013
     TAKEN = 28020
@@ -47,6 +47,9 @@ class Meaning(NamedTuple):
 
 CODES: dict[Code, Meaning] = {
     Code.NO_ROOM: Meaning(404, "unknown waiting room, event or rule"),
+    Code.INVALID: Meaning(
+        400, "the value of a field is invalid: wrong type, out of range, or not an allowed value"
+    ),
     Code.BAD_HEADERS: Meaning(400, "a request header is invalid"),
     Code.NO_ROUTE: Meaning(404, "no resource at this path"),
     Code.NO_METHOD: Meaning(
@@ -64,9 +67,6 @@ CODES: dict[Code, Meaning] = {
     Code.BAD_BODY: Meaning(400, "the body is not JSON, or not the required type of JSON value"),
     Code.TOO_LARGE: Meaning(413, "the body is too large"),
     Code.REQUIRED: Meaning(400, "a required field is missing"),
-    Code.INVALID: Meaning(
-        400, "the value of a field is invalid: wrong type, out of range, or not an allowed value"
-    ),
     Code.UNKNOWN_FIELD: Meaning(400, "unknown field"),
     Code.BAD_QUERY: Meaning(400, "a query parameter is invalid"),
     # not 409, which clients would retry in vain

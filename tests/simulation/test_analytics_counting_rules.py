@@ -13,7 +13,7 @@ from admission_world import small_room
 from visitors import NAVIGATES, Browser, Site, header
 
 from greenroom.analytics.collector.decisions import OUTCOMES_OF, recording
-from greenroom.analytics.collector.sampler import RoomLook, sample
+from greenroom.analytics.collector.sampler import RoomLook, WithTargets, sample
 from greenroom.analytics.metrics import METRICS
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
@@ -27,7 +27,6 @@ from greenroom.decision.verdict import Forward
 from greenroom.lookups import Crawlers, LocalLookups, Places
 from greenroom.model.rule import Rule
 from greenroom.rules import NO_LISTS
-from greenroom.runtime.capacity import WithTargets
 from greenroom.runtime.room_compiler import SEARCH_ENGINES, bypass
 
 MINUTE_S = 60
@@ -360,8 +359,8 @@ def test_what_the_origin_takes_is_recorded_where_the_capacity_is_not_fixed(
         shown = state and replace(state, measured_ms=now_ms)
         (ledger,) = found.site.ledgers.values()
         looks = SimpleNamespace(looks=lambda _now_ms, room=ledger.room: [RoomLook(room)])
-        capacity = SimpleNamespace(of=lambda _room_id, shown=shown: (shown, 0))
-        sample(found.recorder, WithTargets(looks, capacity).looks(now_ms), now_ms)  # type: ignore[arg-type]
+        capacity_of = lambda _room_id, shown=shown: (shown, 0)  # noqa: E731
+        sample(found.recorder, WithTargets(looks, capacity_of).looks(now_ms), now_ms)  # type: ignore[arg-type]
         found.site.advance(MINUTE_S * 1_000)
     total = found.total()
     target = {aggregate: total[aggregate, "capacityTarget"] for aggregate in ("min", "max")}

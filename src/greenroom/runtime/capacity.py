@@ -7,11 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
-from greenroom.analytics.collector.sampler import RoomLook, Rooms
-from greenroom.analytics.rollup import RoomTarget
 from greenroom.capacity.exported import Exported, accepted_push
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.measurement import Measurement, ProbeFigures, ProcessReport
@@ -316,20 +313,3 @@ class ProcessCapacity:
                 else:
                     if self._notes.get(room_id) is found:
                         del self._notes[room_id]
-
-
-class WithTargets:
-    def __init__(self, rooms: Rooms, capacity: ProcessCapacity) -> None:
-        self._rooms = rooms
-        self._capacity = capacity
-
-    def looks(self, now_ms: int) -> Iterator[RoomLook]:
-        for look in self._rooms.looks(now_ms):
-            state, _ = self._capacity.of(look.room.id)
-            if state is None or state.mode == "fixed":
-                yield look
-                continue
-            limit = state.limit if state.mode == "follow" else look.room.total_active_users
-            stopped, unmeasured = state.stopped, state.unmeasured(now_ms)
-            target = RoomTarget(now_ms, state.sessions, limit, stopped, unmeasured)
-            yield msgspec.structs.replace(look, target=target)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from greenroom.alerts.service import Notifications
+from greenroom.analytics.collector.sampler import WithTargets
 from greenroom.config.config import Config
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.decision_counts import DecisionCounts
@@ -25,7 +26,7 @@ from greenroom.runtime import assemble
 from greenroom.runtime.analytics import NoAnalytics
 from greenroom.runtime.assemble import ServedRoom
 from greenroom.runtime.calls import ProcessCalls
-from greenroom.runtime.capacity import ProcessCapacity, WithTargets
+from greenroom.runtime.capacity import ProcessCapacity
 from greenroom.runtime.control_plane import ControlPlane
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.followed_config import FollowedConfig
@@ -162,7 +163,7 @@ class Serving:
             lambda: process.health.keep_holding(table),
             self._offers.run,
             lambda: self.capacity.run(table),
-            lambda: process.analytics.run(WithTargets(ledgers, self.capacity)),
+            lambda: process.analytics.run(WithTargets(ledgers, self.capacity.of)),
         ]
 
     async def apply(self, config: Config, lookups: Lookups, strict: bool) -> None:

@@ -1,6 +1,6 @@
 """Samples every room a few times a minute: gauges, limits, and what only the ledger knows."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil, isfinite
 from typing import Protocol
 
@@ -9,6 +9,7 @@ import msgspec
 from greenroom.admission.ledger.tally import Taken
 from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import RoomLimits, RoomTarget
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -49,3 +50,24 @@ def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
                 now_ms, room.total_active_users, room.new_users_per_minute, room.session_duration
             ),
         )
+
+
+CapacityOf = Callable[[str], tuple[CapacityState | None, int]]
+"""With the number of the origin's instances."""
+
+
+class WithTargets:
+    def __init__(self, rooms: Rooms, capacity_of: CapacityOf) -> None:
+        self._rooms = rooms
+        self._capacity_of = capacity_of
+
+    def looks(self, now_ms: int) -> Iterator[RoomLook]:
+        for look in self._rooms.looks(now_ms):
+            state, _ = self._capacity_of(look.room.id)
+            if state is None or state.mode == "fixed":
+                yield look
+                continue
+            limit = state.limit if state.mode == "follow" else look.room.total_active_users
+            stopped, unmeasured = state.stopped, state.unmeasured(now_ms)
+            target = RoomTarget(now_ms, state.sessions, limit, stopped, unmeasured)
+            yield msgspec.structs.replace(look, target=target)

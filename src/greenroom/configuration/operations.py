@@ -295,7 +295,7 @@ def in_words(kind: str, after: Json | None, room: str) -> str:
         )
     if kind == TAKE_OVER:
         return (
-            f"took {room} over: {after['count']:,} active {plural(after['count'], 'visitor')}"
+            f"took over the limit of {room}: {after['count']:,} active {plural(after['count'], 'visitor')}"
             if after
             else f"let {room} follow its origin again"
         )

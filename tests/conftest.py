@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import ports
 import pytest
+from redis_world import TRIAL_LIBRARY, RedisServer
 from warm_start import GREENROOM, WarmProcess
 
 PATIENCE_S = 60.0
@@ -343,6 +344,15 @@ def shared_greenroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start
     for running in start.processes:
         if running.alive:
             running.kill()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis whose functions take the time from a test."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.client().function_load(TRIAL_LIBRARY.source)
+    yield server
+    server.kill()
 
 
 class Application(BaseHTTPRequestHandler):

@@ -5,20 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from admission_world import START_MS, small_room, ticket_id
 from ledger_kinds import KINDS, InMemory, InRedis
-from redis_world import TRIAL_LIBRARY, RedisServer
+from redis_world import RedisServer
 
 from greenroom.model.visit import Outcome, Standing, make_key
 
 Ledger = InMemory | InRedis
 Make = Callable[..., Ledger]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)

@@ -47,7 +47,7 @@ def fossil(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[int]:
     with (tmp_path / "fossil.log").open("wb") as log:
         serving = ["fossil", "server", "shop.fossil", "--localhost", "--port", str(port)]
         server = subprocess.Popen(serving, cwd=home, env=environment, stdout=log, stderr=log)
-    eventually(lambda: answers(port), "Fossil answers", 30)
+    eventually(lambda: answers(port), "Fossil answers")
     yield port
     server.terminate()
     server.wait(30)

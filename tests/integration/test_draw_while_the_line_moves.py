@@ -2,23 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from redis_people import House, in_house
 from redis_world import RedisServer
 
 from greenroom.ledgers.redis.ledger_store import PAGE
 from greenroom.ledgers.redis.wire import Command, Wire
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path)
-    yield server
-    server.kill()
 
 
 class WithAPause:

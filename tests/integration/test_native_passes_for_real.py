@@ -160,7 +160,7 @@ def test_a_pass_that_has_let_by_is_worth_nothing_elsewhere_or_later(chain: Chain
     assert [one for one in changed if let_by(one)] == []
     assert not let_by(value, "other.example.com")
     assert not let_by(value, path="/a/../b")
-    chain.eventually(lambda: not let_by(value), "it is over after four seconds", 20)
+    chain.eventually(lambda: not let_by(value), "it is over after four seconds")
 
 
 @pytest.mark.parametrize("chain", GENUINE, indirect=True)

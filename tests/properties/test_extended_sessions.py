@@ -2,14 +2,12 @@
 else, and the same after a restart, on another device and in Redis.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from admission_world import START_MS, HandClock, small_room, ticket_id
 from hypothesis import given
 from hypothesis import strategies as st
 from redis_twin import Twin
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import RedisServer, broken_library
 
 from greenroom.admission.records import LedgerMemory, remember
 from greenroom.ledgers.memory import MemoryLedger
@@ -140,14 +138,6 @@ def test_what_was_granted_is_forgotten_with_the_session() -> None:
 
 
 # -- Redis -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 def asking(server: RedisServer) -> list[str]:

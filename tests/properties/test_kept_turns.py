@@ -2,14 +2,14 @@
 time was over, and never more than its bounds in an hour, whatever is asked and in both ledgers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from admission_world import START_MS, HandClock, small_room, ticket_id
 from hypothesis import given
 from hypothesis import strategies as st
 from redis_twin import HERE, Twin
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import RedisServer, broken_library
 
 from greenroom.admission.ledger import failures
 from greenroom.admission.ledger.failures import (
@@ -340,14 +340,6 @@ def test_a_broken_law_is_found(
 
 
 # -- Redis -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 def outages(server: RedisServer, fixed: bool) -> list[str]:

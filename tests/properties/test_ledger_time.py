@@ -2,9 +2,6 @@
 Redis reads it as the pure rule does.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from admission_world import START_MS, small_room, ticket_id
 from examples import examples
@@ -110,15 +107,6 @@ class Stepped:
     @property
     def state(self) -> dict[str, int]:
         return dict(msgpack.decode(self.call("inspect")))  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    folder: Path = tmp_path_factory.mktemp("redis")
-    server = RedisServer(folder)
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 @pytest.mark.parametrize("step_ms", [HOUR_MS, 30_000, -30_000, -HOUR_MS])

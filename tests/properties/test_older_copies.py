@@ -3,7 +3,6 @@ too early: in memory and in Redis, from several older copies in a row, and aroun
 origin.
 """
 
-from collections.abc import Iterator
 from copy import deepcopy
 from random import Random
 
@@ -12,7 +11,7 @@ import pytest
 from admission_world import START_MS, HandClock, answer_of, small_room, ticket_id
 from examples import examples
 from redis_twin import HERE, Twin
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import RedisServer, broken_library
 
 from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
@@ -176,14 +175,6 @@ def random_story(seed: int) -> Story:
             value = draw.choice((100, 900, 5_001, 20_000, 58_000))
         story.append((what, value))
     return story
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 @pytest.mark.parametrize("fixed", [False, True])

@@ -2,7 +2,6 @@
 never enters twice, with whatever copies of tickets and links, whenever the process dies.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -20,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from redis_twin import Twin
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import RedisServer, broken_library
 
 from greenroom.admission.ledger import ledger as ledger_module
 from greenroom.admission.ledger.turns import STEP_MS, Turns
@@ -356,14 +355,6 @@ def test_half_of_the_line_away_leaves_no_capacity_unused() -> None:
 
 
 # -- Redis -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 def walk(server: RedisServer) -> list[str]:

@@ -2,8 +2,6 @@
 from both.
 """
 
-from collections.abc import Iterator
-
 import pytest
 import redis
 from admission_world import START_MS, small_room, ticket_id
@@ -30,7 +28,7 @@ from redis_twin_walks import (
     trickling,
     walk,
 )
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import RedisServer, broken_library
 
 from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncDown, SyncUp
@@ -59,14 +57,6 @@ PAUSES = st.sampled_from(
     )
 )
 METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.client().function_load(TRIAL_LIBRARY.source)
-    yield server
-    server.kill()
 
 
 def machine(server: RedisServer) -> type[RuleBasedStateMachine]:

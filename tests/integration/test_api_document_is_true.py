@@ -38,11 +38,7 @@ CONFIG = {
         "allow-x00": False,
         "database": "none",
     },
-    "phases": {
-        "stateful": {"enabled": False},
-        "coverage": {"extra-data-sources": {"responses": False}},
-        "fuzzing": {"extra-data-sources": {"responses": False}},
-    },
+    "phases": {"stateful": {"enabled": False}},
 }
 TAGS = sorted({tag for router in ROUTERS for tag in router.tags})
 TWICE = ("smart shield health checks",)

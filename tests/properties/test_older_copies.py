@@ -3,6 +3,7 @@ too early: in memory and in Redis, from several older copies in a row, and aroun
 origin.
 """
 
+import itertools
 from copy import deepcopy
 from random import Random
 
@@ -17,6 +18,7 @@ from greenroom.admission.laws import coordinator_problems, ledger_problems
 from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import Provisional
+from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.messages.moves import MovesUp
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.records import LedgerMemory, stand_ins
@@ -302,3 +304,51 @@ def test_a_session_that_moves_out_of_an_older_copy_lasts_as_long_as_its_ticket_s
     assert moved_out(server, **changes) == []
     with broken_library(server.client(), ", claim.served_ms, claim.renewed_ms)", ")"):
         assert moved_out(server, **changes)
+
+
+def served_after_the_end(server: RedisServer) -> list[str]:
+    """Of sessions that ended after the start, by leaving or under another id, with their tickets of
+    before it. A ticket that knows of a later renewal than the copy is served on trust.
+    """
+    problems = []
+    ends = list(itertools.product((False, True), ("leave", "move")))
+    for fixed, how in (*ends, (False, "renewed since")):
+        site = Copied(server, fixed, session_duration=4)
+        one, key = ticket_id(0), make_key(START_MS, 0)
+        site.tell("come", 0)
+        renewed_ms = (site.ledgers.sessions.renewed(one) or 0) + 900  # by a clock that is ahead
+        site.tell("pass", 30_000)
+        for step in (("copy", 0), ("pass", 1_000), ("come", 1), ("start", 0)):
+            site.tell(*step)
+        site.sync()
+        if how == "leave":
+            site.leave(one)
+        elif how == "move":
+            site.move(one, ticket_id(9), False)
+        else:
+            site.advance(renewed_ms + 4 * 60_000 + 9_000 - site.now_ms)
+            renewed_ms += 29_000
+        site.advance(1_000)
+        answers = [site.visit(one, key, HERE, renewed_ms).standing for _ in range(2)]
+        if (Standing.ACTIVE in answers) != (how == "renewed since"):
+            problems.append(f"{how}, {fixed}: {answers}")
+        problems += site.problems
+    return problems
+
+
+def test_who_left_or_moved_after_a_start_is_not_served_by_a_ticket_of_before_it(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert served_after_the_end(server) == []
+    with broken_library(server.client(), " or seen_ending(id, renewed_ms))", ")"):
+        assert served_after_the_end(server) != []
+    with broken_library(
+        server.client(), "and renewed_ms <= until_ms - spent_ms() + RENEWAL_SLACK_MS", ""
+    ):
+        assert served_after_the_end(server) != []
+    with broken_library(
+        server.client(), "until_ms - spent_ms() + RENEWAL_SLACK_MS", "until_ms - spent_ms()"
+    ):
+        assert served_after_the_end(server) != []
+    monkeypatch.setattr(Sessions, "last_seen_ms", lambda *_: 0)
+    assert served_after_the_end(server) != []

@@ -3,6 +3,7 @@ Prometheus, and an error for each kind of bad input.
 """
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -234,3 +235,18 @@ def test_the_time_of_a_point_or_sample_is_kept(written: str) -> None:
     point["timeUnixNano"] = -1
     with pytest.raises(FiguresRefused, match="timeUnixNano must be whole numbers, not '-1'"):
         of_otlp(json.dumps({"resourceMetrics": [request]}).encode())
+
+
+def test_attributes_that_nobody_reads_are_not_kept_for_each_point() -> None:
+    """2,000 series of a resource with 50,000 attributes would take gigabytes."""
+    resource = otlp([1, 0, 0, 0, 0], 200)
+    resource["resource"] = {"attributes": [{"key": f"a{number}"} for number in range(10_000)]}
+    (metric,) = resource["scopeMetrics"][0]["metrics"]
+    metric["histogram"]["dataPoints"] *= 500
+    body = json.dumps({"resourceMetrics": [resource]}).encode()
+    tracemalloc.start()
+    try:
+        assert of_otlp(body)[""].documents.total == 500
+        assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    finally:
+        tracemalloc.stop()

@@ -35,6 +35,7 @@ STATUS = (
     "http_status_code", "status_code", "status", "code",
 )  # fmt: skip
 
+_READ = frozenset((*INSTANCE, *STATUS))
 _CUMULATIVE = 2
 _MILLISECONDS = {"s": 1_000.0, "ms": 1.0}
 
@@ -264,8 +265,13 @@ class _Answer(msgspec.Struct):
 
 
 def _attributes(found: Iterable[_Attribute]) -> dict[str, str]:
+    """Those that are read: each point has those of its resource too."""
     values = ((one.key, one.value.stringValue, one.value.intValue) for one in found)
-    return {key: str(text if text is not None else number) for key, text, number in values}
+    return {
+        key: str(text if text is not None else number)
+        for key, text, number in values
+        if key in _READ
+    }
 
 
 def _unescaped(value: str) -> str:

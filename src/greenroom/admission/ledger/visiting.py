@@ -46,7 +46,9 @@ def visit(
         return told
     if now_ms >= renewed_ms + ledger.sessions.life_ms:
         return _outdated(ledger, ticket_id, home, renewed_ms, served_ms, now_ms)
-    if renewed_ms <= ledger.all_ended_ms or _ended_here(ledger, ticket_id, home, renewed_ms):
+    if renewed_ms <= ledger.all_ended_ms or _ended_here(
+        ledger, ticket_id, home, renewed_ms, now_ms
+    ):
         return _ended(ledger, ticket_id, home, renewed_ms, now_ms)
     if _waits_here(ledger, ticket_id, renewed_ms):
         return ledger.poll(ticket_id, key, now_ms, random_bits)
@@ -71,10 +73,16 @@ def _outdated(
     return _ended(ledger, ticket_id, home, renewed_ms, now_ms)
 
 
-def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int) -> bool:
-    """Whether this ledger knows all of the session, and it is not inside."""
-    known = home == ledger.data_center and renewed_ms >= ledger.born_ms
-    return known and ticket_id not in ledger.moves.elsewhere
+def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> bool:
+    """Whether this ledger knows all of the session, and it is not inside. Of one from before it lost
+    its state it does if it saw the end after that renewal: the visitor left, or has another id.
+    """
+    if home != ledger.data_center or ticket_id in ledger.moves.elsewhere:
+        return False
+    until_ms = ledger.sessions.spent.get(ticket_id, 0)
+    last_ms = ledger.sessions.last_seen_ms(until_ms) + RENEWAL_SLACK_MS
+    seen = until_ms > now_ms and renewed_ms <= last_ms
+    return seen or renewed_ms >= ledger.born_ms
 
 
 def _ended(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Outcome:

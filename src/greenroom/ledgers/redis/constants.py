@@ -18,6 +18,7 @@ from greenroom.admission.ledger import (
     tempo,
     transfers,
     turns,
+    visiting,
 )
 from greenroom.admission.messages import census, moves, places
 from greenroom.admission.queueing import line, line_table, methods
@@ -35,6 +36,7 @@ CONSTANTS: Mapping[str, float] = {
     "CLAIMS_MAX": moves.CLAIMS_MAX,
     "CLOSING_MS": lease.CLOSING_MS,
     "CUT_OFF_MS": lease.CUT_OFF_MS,
+    "RENEWAL_SLACK_MS": visiting.RENEWAL_SLACK_MS,
     "ENOUGH": tempo.ENOUGH,
     "FAILURE_GAP_MS": failures.GAP_MS,
     "FAILURE_STILL_MS": failures.STILL_MS,

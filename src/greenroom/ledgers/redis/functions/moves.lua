@@ -35,6 +35,13 @@ local function search(id, key, served_ms)
   return searching(key)
 end
 
+-- Whether the session ended here after that renewal: its visitor left, or has another id.
+local function seen_ending(id, renewed_ms)
+  local score = call('ZSCORE', k.inside, id)
+  local until_ms = score and read_session(tonumber(score)) + spent_ms() or tonumber(call('ZSCORE', k.spent, id) or 0)
+  return until_ms > now and renewed_ms <= until_ms - spent_ms() + RENEWAL_SLACK_MS
+end
+
 -- An accepted ticket of another data center, or of this one before it lost its state.
 OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   local known_ms, spent = session_of(id)
@@ -42,7 +49,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   local told = places.told(id)
   if told then return told end
   local until_ms = renewed_ms + s.life_ms
-  local ended_here = here and renewed_ms >= state.born_ms and not (state.moving and call('ZSCORE', k.elsewhere, id))
+  local ended_here = here and (renewed_ms >= state.born_ms or seen_ending(id, renewed_ms)) and not (state.moving and call('ZSCORE', k.elsewhere, id))
   local over = now >= until_ms
   if over then
     local found, kept = failures.over(id, known_ms)

@@ -424,7 +424,7 @@ def rules() -> str:
         ' and `map["key"][0]` read one value; `array[*]` reads all of them inside `any()` and'
         " `all()`. A missing value makes a comparison false.\n\n## Operators\n\n"
         + OPERATORS
-        + "\n## Fields\n\nWithout a type: String.\n\n"
+        + "\n## Fields\n\nWithout a type: String, empty when there is none.\n\n"
         + "".join(fields_)
         + f"- {', '.join(f'`{name}`' for name in raw)}: as without `raw.`, but as sent, before normalization\n"
         + f"\nDeprecated names of `ip.src...`: {old}.\n"

@@ -64,7 +64,7 @@ FIELDS: dict[str, FieldSpec] = {
     "http.request.uri.path.extension": FieldSpec(
         STRING,
         lambda facts: reading.extension(facts.arrival.path),
-        "file extension in lower case, empty when there is none",
+        "file extension in lower case",
     ),
     "http.request.uri.query": FieldSpec(
         STRING, lambda facts: facts.arrival.query, "query without the question mark"
@@ -125,15 +125,9 @@ FIELDS: dict[str, FieldSpec] = {
         once("cookies", reading.cookies),
         "cookies by percent-decoded name; values as sent",
     ),
-    "http.cookie": FieldSpec(
-        STRING, reading.cookie_header, "the whole Cookie header, empty when there is none"
-    ),
-    "http.referer": FieldSpec(
-        STRING, reading.header(b"referer"), "the Referer header, empty when there is none"
-    ),
-    "http.user_agent": FieldSpec(
-        STRING, reading.user_agent, "the User-Agent header, empty when there is none"
-    ),
+    "http.cookie": FieldSpec(STRING, reading.cookie_header, "the whole Cookie header"),
+    "http.referer": FieldSpec(STRING, reading.header(b"referer"), "the Referer header"),
+    "http.user_agent": FieldSpec(STRING, reading.user_agent, "the User-Agent header"),
     "http.x_forwarded_for": FieldSpec(
         STRING, reading.header(b"x-forwarded-for"), "the X-Forwarded-For header as received"
     ),
@@ -157,12 +151,8 @@ FIELDS: dict[str, FieldSpec] = {
         lambda facts: reading.place(facts).as_number,
         "autonomous system number, 0 when unknown",
     ),
-    "ip.src.country": FieldSpec(
-        STRING, _place("country"), "country, ISO 3166-1 alpha-2, empty when unknown"
-    ),
-    "ip.src.continent": FieldSpec(
-        STRING, _place("continent"), "AF AN AS EU NA OC SA, empty when unknown"
-    ),
+    "ip.src.country": FieldSpec(STRING, _place("country"), "country, ISO 3166-1 alpha-2"),
+    "ip.src.continent": FieldSpec(STRING, _place("continent"), "AF AN AS EU NA OC SA"),
     "ip.src.region": FieldSpec(STRING, _place("region"), "name of the region"),
     "ip.src.region_code": FieldSpec(STRING, _place("region_code"), "code of the region"),
     "ip.src.city": FieldSpec(STRING, _place("city"), "city"),
@@ -197,7 +187,7 @@ FIELDS: dict[str, FieldSpec] = {
     "cf.verified_bot_category": FieldSpec(
         STRING,
         lambda facts: as_bytes_text(reading.crawler(facts)),
-        "category of the verified crawler, empty when there is none",
+        "category of the verified crawler",
     ),
     "cf.edge.server_ip": FieldSpec(
         IP, reading.listener_address, "address that received the request"
@@ -205,9 +195,7 @@ FIELDS: dict[str, FieldSpec] = {
     "cf.edge.server_port": FieldSpec(
         INTEGER, reading.listener_port, "port that received the request"
     ),
-    "cf.ray_id": FieldSpec(
-        STRING, lambda facts: facts.arrival.ray_id, "request id, empty when there is none"
-    ),
+    "cf.ray_id": FieldSpec(STRING, lambda facts: facts.arrival.ray_id, "request id"),
 }
 
 ALIASES = {

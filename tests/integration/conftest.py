@@ -8,6 +8,7 @@ bytes each side sends, and when.
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
@@ -250,6 +251,23 @@ def says(*pieces: bytes, close: bool = False) -> App:
     return app
 
 
+KERNEL_BYTES = 1 << 18
+"""Of a socket's buffers; those that the kernel sizes itself grow to 32 MB on some machines."""
+
+
+def small_socket() -> socket.socket:
+    sock = socket.socket()
+    for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        sock.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BYTES)
+    return sock
+
+
+def listener() -> socket.socket:
+    sock = small_socket()
+    sock.bind(("127.0.0.1", 0))
+    return sock
+
+
 def without_stalls(now: Callable[[], float]) -> Callable[[], float]:
     """The clock of a machine that never stands still: it goes on by a fifth of a second at most
     between two looks.
@@ -327,14 +345,20 @@ class Rig:
         *,
         tls: ssl.SSLContext | None = None,
         origin: Origin | None = None,
+        file: Path | None = None,
         policy: ForwardedPolicy | None = None,
         **limits: int,
     ) -> AsyncIterator["Rig"]:
         """The gateway and its origin, until the block ends; an exception inside the gateway fails
-        the test unless it is taken.
+        the test unless it is taken. With `file` the origin listens on that Unix socket.
         """
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
-        self.origin = origin or Origin.of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        if file is None:
+            server = await asyncio.start_server(self._serve, sock=listener(), limit=1 << 20)
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        else:
+            server = await asyncio.start_unix_server(self._serve, file, limit=1 << 20)
+            url = f"unix:{file}"
+        self.origin = origin or Origin.of(url)
         self.gateway = Gateway(
             self.decisions,
             lambda _: self.origin,
@@ -345,7 +369,7 @@ class Rig:
         )
         self.gateway.state.now = without_stalls(self.gateway.state.now)
         try:
-            (self.address,) = await self.gateway.start(host="127.0.0.1", tls=tls)
+            (self.address,) = await self.gateway.start(sockets=[listener()], tls=tls)
             yield self
         finally:
             self.gateway.close()
@@ -359,8 +383,11 @@ class Rig:
     async def visitor(
         self, *, tls: ssl.SSLContext | None = None, buffer: int = 1 << 20
     ) -> AsyncIterator[Talk]:
+        sock = small_socket()
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, self.address)
         reader, writer = await asyncio.open_connection(
-            *self.address, ssl=tls, server_hostname="localhost" if tls else None, limit=buffer
+            sock=sock, ssl=tls, server_hostname="localhost" if tls else None, limit=buffer
         )
         try:
             yield Talk(reader, writer)
@@ -384,6 +411,17 @@ class Rig:
         while not happened():
             assert asyncio.get_running_loop().time() < end, f"waited in vain: {what}"
             await asyncio.sleep(0.005)  # sockets take real time
+
+    @staticmethod
+    async def at_rest(figure: Callable[[], int], below: int) -> int:
+        """What it is when it goes on no more: neither 0 nor, at any time, `below` or more."""
+        found = looks = 0
+        while looks < 4:
+            before, found = found, figure()
+            assert found < below
+            looks = looks + 1 if found and found == before else 0
+            await asyncio.sleep(0.05)  # bytes move through the kernel
+        return found
 
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -60,11 +60,7 @@ class Crowd:
 
     async def settled(self) -> int:
         """How many the origin serves when nothing moves any more."""
-        before = -1
-        while before != self.at_once or not self.at_once:
-            before = self.at_once
-            await asyncio.sleep(0.1)  # until no more arrive
-        return self.at_once
+        return int(await self.rig.at_rest(lambda: self.at_once, 1_000))
 
     async def let_go(self) -> list[int]:
         self.go.set()

@@ -1,31 +1,15 @@
 """An application that listens on a Unix socket."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from greenroom.gateway.origin.address import Origin, OriginGuard
-
-
-@contextlib.asynccontextmanager
-async def on_file(rig, path: Path, **more) -> AsyncIterator[None]:
-    """The rig's origin listens on this file too, and the gateway goes there."""
-    server = await asyncio.start_unix_server(rig._serve, path, limit=1 << 20)
-    try:
-        async with rig.running(origin=Origin.of(f"unix:{path}"), **more):
-            yield
-    finally:
-        server.close()
 
 
 def test_requests_and_answers_go_through_and_connections_are_kept(rig, run, tmp_path) -> None:
     body = b"x" * 500_000
 
     async def story() -> None:
-        async with on_file(rig, tmp_path / "a"), rig.visitor() as talk:
+        async with rig.running(file=tmp_path / "a"), rig.visitor() as talk:
             assert (await talk.get("/one")).body == b"hello from /one"
             assert (await talk.get("/two", method="POST", body=body)).status == 200
         assert [(request.target, request.header("Host")) for request in rig.requests] == [
@@ -43,7 +27,7 @@ def test_an_application_that_is_not_there_is_a_502_and_is_found_when_it_is(
 ) -> None:
     async def story() -> None:
         path = tmp_path / "a"
-        async with on_file(rig, path):
+        async with rig.running(file=path):
             path.rename(tmp_path / "away")
             assert (await rig.get()).status == 502
             (tmp_path / "away").rename(path)
@@ -57,7 +41,7 @@ def test_a_request_never_goes_to_a_socket_of_greenroom_itself(rig, run, tmp_path
     async def story() -> None:
         path = tmp_path / "a"
         own = tmp_path / "own" if linked else path
-        async with on_file(rig, path):
+        async with rig.running(file=path):
             if linked:
                 own.symlink_to(path)
             rig.gateway.state.guard = OriginGuard(lambda: [("127.0.0.1", 8080), (str(own), 0)])

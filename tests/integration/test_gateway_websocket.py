@@ -131,11 +131,7 @@ def test_a_tunnel_holds_no_more_than_its_buffers(tunnel, run) -> None:
         async with tunnel.running(), tunnel.visitor(buffer=1 << 10) as talk:
             talk.writer.transport.pause_reading()
             talk.send(HELLO)
-            before = -1
-            while before != tunnel.counts.bytes_out or not before:
-                before = tunnel.counts.bytes_out
-                await asyncio.sleep(0.1)  # kernel buffers fill
-            assert before < 16 << 20
+            await tunnel.at_rest(lambda: tunnel.counts.bytes_out, 4 << 20)
 
     run(story())
 

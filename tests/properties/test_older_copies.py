@@ -6,6 +6,7 @@ origin.
 import itertools
 from copy import deepcopy
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
-from greenroom.admission.messages.moves import MovesUp
+from greenroom.admission.messages.moves import Moves, MovesDown, MovesUp
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.records import LedgerMemory, stand_ins
 from greenroom.ledgers.memory import MemoryLedger
@@ -27,6 +28,7 @@ from greenroom.model.visit import Outcome, Standing, make_key
 
 GONE, WAITING = Standing.GONE, Standing.WAITING
 TOTAL = 3
+NEW_ARRIVALS = Moves.new_arrivals
 Story = list[tuple[str, int]]
 """(what happens, to whom or for how many ms)."""
 
@@ -60,12 +62,18 @@ class Copied(Twin):
     """Forecasts and refreshes are not in a copy, so only what visitors are, and units, are compared."""
 
     def __init__(
-        self, server: RedisServer, fixed: bool, seed: int = 1, total: int = TOTAL, **changes: int
+        self,
+        server: RedisServer,
+        fixed: bool,
+        seed: int = 1,
+        total: int = TOTAL,
+        centers: tuple[str, ...] = (HERE,),
+        **changes: int,
     ) -> None:
         self.total = total
         room = small_room(total_active_users=total, disable_session_renewal=fixed, **changes)
         self.problems: list[str] = []
-        super().__init__(server.client(), room, seed)
+        super().__init__(server.client(), room, seed, centers)
         self.server = server.client()
         self.pages: dict[bytes, int] = {}
         """Until when each visitor is active, by the last page."""
@@ -228,7 +236,7 @@ def found(server: RedisServer) -> bool:
     return any(told(server, fixed, story) for story in STORIES for fixed in (False, True))
 
 
-@pytest.mark.parametrize("name", ["doubt", "lengthen", "_doubts"])
+@pytest.mark.parametrize("name", ["doubt", "lengthen", "doubts"])
 def test_a_ledger_that_believes_a_copy_is_found(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -304,6 +312,64 @@ def test_a_session_that_moves_out_of_an_older_copy_lasts_as_long_as_its_ticket_s
     assert moved_out(server, **changes) == []
     with broken_library(server.client(), ", claim.served_ms, claim.renewed_ms)", ")"):
         assert moved_out(server, **changes)
+
+
+def ends_too_early(server: RedisServer) -> list[str]:
+    """A session that its visitor renewed after the copy, and that an older ticket claims elsewhere;
+    and a unit of a ledger that lost its state, which an older ticket claims here.
+    """
+    site = Copied(server, False, centers=(HERE, "there"))
+    one, other, problems = ticket_id(0), ticket_id(1), []
+
+    def there(epoch: int, number: int, units: int, **moves: Any) -> None:
+        up = SyncUp(
+            "there", epoch, number, site.now_ms, units, 0, 0, units, 0, 0, 0, (), 0, 0, 0, (), 0.0,
+            moves=MovesUp(0, (), site.arrived_there, **moves),
+        )  # fmt: skip
+        site.hear_from_there(up)
+        site.sync()
+
+    for number in range(1, 4):
+        there(1, number, 1)
+        site.advance(2_000)
+    site.apply(site.answered(site.report(want=1)))
+    site.tell("come", 0)
+    asked_ms = site.now_ms
+    for step in (("copy", 0), ("pass", 30_000), ("view", 0), ("come", 2), ("start", 0)):
+        site.tell(*step)
+    site.visit(other, make_key(START_MS, 1), "there", asked_ms)
+    there(1, 4, 1, claims=((one, HERE, site.now_ms - asked_ms),))
+    site.sync()
+    for where, coordinator in zip(("memory", "Redis"), site.coordinators, strict=True):
+        given_ms = [renewed_ms for _, renewed_ms, _ in coordinator.transfers.on_the_way("there")]
+        if not given_ms or given_ms[0] < asked_ms + 30_000:
+            problems.append(f"{where} gave {given_ms}, of {asked_ms + 30_000}")
+    site.advance(20_000)
+    for number in (1, 2):
+        there(2, number, 0, unknown=(other,))
+    score = server.client().zscore(f"{site.place}:inside", other) or 0
+    for known_ms in (site.ledgers.sessions.renewed(other) or 0, int(score) // 2048):
+        if known_ms < site.now_ms:
+            problems.append(f"over {site.now_ms - known_ms} ms before others of the lost ledger")
+    return problems
+
+
+def test_a_session_lasts_until_any_is_over_that_it_may_be(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ends_too_early(server) == []
+    for whole in ("renewed_ms = max(renewed_ms, state.born_ms)", "if orphan then renewed_ms = now"):
+        with broken_library(server.client(), whole, whole.replace("= ", "= renewed_ms or ", 1)):
+            assert len(ends_too_early(server)) == 1
+    monkeypatch.setattr(Moves, "new_arrivals", named)
+    assert len(ends_too_early(server)) == 1
+    monkeypatch.setattr(Lease, "doubts", lambda *_: False)
+    assert len(ends_too_early(server)) == 2
+
+
+def named(moves: Moves, down: MovesDown) -> tuple[tuple[bytes, int, str], ...]:
+    """The unit of a lost ledger as one that was given."""
+    return tuple((*one[:2], one[2] or "gift") for one in NEW_ARRIVALS(moves, down))
 
 
 def served_after_the_end(server: RedisServer) -> list[str]:

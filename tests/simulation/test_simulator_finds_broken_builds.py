@@ -353,15 +353,25 @@ def gives_an_orphan_for_nothing(patch: pytest.MonkeyPatch) -> None:
         owner: DataCenter,
         ticket_id: bytes,
         to: str,
-        now_ms: int,
+        renewed_ms: int,
         until_ms: int,
-        renewed_ms: int | None = None,
     ) -> bool:
         if owner.orphans:
-            self._bring(ticket_id, to, now_ms, until_ms)
+            self._bring(ticket_id, to, renewed_ms, until_ms)
         return bool(owner.orphans)
 
     patch.setattr(session_transfers.SessionTransfers, "_orphan", orphan)
+
+
+@broken(9_420)
+def takes_an_orphan_for_a_session_that_was_renewed_when_its_ticket_was(
+    patch: pytest.MonkeyPatch,
+) -> None:
+    def named(original: Any, self: Moves, down: Any) -> Any:
+        return [(*one[:2], one[2] or "gift") for one in original(self, down)]
+
+    around(patch, Moves, "new_arrivals", named)
+    patch.setattr(Moves, "is_again", lambda *_: False)
 
 
 @broken(0)

@@ -221,6 +221,41 @@ def test_visitors_of_lost_books_get_its_units_one_to_one_and_only_once() -> None
     assert two.coordinator.data_centers["paris"].orphans == orphans - 1
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_unit_of_a_lost_ledger_lasts_as_long_as_any_session_there(lost: bool) -> None:
+    two = Two(strong=True)
+    two.cut = {"paris"}
+    assert two.reach(two.oslo).standing is Standing.WAITING
+    two.pass_time(20_000)
+    assert two.reach(two.paris).renewed_ms == two.now_ms  # not known in Oslo, which asked before
+    renewed_ms = two.now_ms
+    if lost:
+        two.paris = Ledger(two.room, "paris", two.now_ms, two.now_ms)
+        two.cut = set()
+    else:
+        two.coordinator.give_up("paris", two.now_ms)
+    two.pass_time(2_000)
+    assert two.oslo.sessions.renewed(ONE) >= renewed_ms
+
+
+def test_what_was_asked_before_an_operator_ended_all_sessions_brings_none_back() -> None:
+    two = Two()
+    two.cut = {"oslo"}
+    assert two.reach(two.oslo).standing is Standing.ACTIVE
+    up = two.oslo.report(two.now_ms)
+    ended = replace(two.room, sessions_ended_ms=two.now_ms)
+    two.now_ms += 1
+    two.oslo.configure(ended, two.now_ms)
+    assert two.oslo.report(two.now_ms).moves is None
+    two.paris = Ledger(ended, "paris", two.now_ms, two.now_ms)
+    two.sync(two.paris)
+    two.coordinator.sync(up, two.now_ms, 0)
+    two.pass_time(1_000)
+    two.cut = set()
+    two.pass_time(500)
+    assert (two.oslo.sessions.inside, two.oslo.lease.closing) == ({}, 1)
+
+
 def test_a_place_from_before_the_visitor_was_let_in_elsewhere_is_dropped() -> None:
     two = Two()
     one, key = ticket_id(7), make_key(two.now_ms, 7)

@@ -212,7 +212,7 @@ class Lease:
 
     def expire(self, now_ms: int) -> None:
         """The time of a session is over, or there were two for one visitor."""
-        if self._doubts(now_ms):
+        if self.doubts(now_ms):
             self.closing += 1
         else:
             self.free()
@@ -221,12 +221,12 @@ class Lease:
         """For a ledger that starts from an older copy: sessions may have been renewed since."""
         self.closing_until_ms = now_ms + life_ms + CLOSING_MS
 
-    def _doubts(self, now_ms: int) -> bool:
+    def doubts(self, now_ms: int) -> bool:
         return now_ms + CLOSING_MS < self.closing_until_ms
 
     def lengthen(self, longer_ms: int, now_ms: int) -> None:
         """Sessions last longer now, also renewed ones that the copy does not know."""
-        if self._doubts(now_ms):
+        if self.doubts(now_ms):
             self.closing_until_ms += longer_ms
 
     def close(self, count: int, now_ms: int) -> None:

@@ -20,8 +20,8 @@ class PendingTransfers:
     """(id, last renewal, source) booked to it and not known to be taken over."""
     wanted: dict[bytes, str] = field(default_factory=dict)
     """Sessions there whose visitors are elsewhere."""
-    claims: dict[bytes, str] = field(default_factory=dict)
-    """id -> the data center that was asked."""
+    claims: dict[bytes, tuple[str, int]] = field(default_factory=dict)
+    """id -> the data center that was asked, and the last renewal that the ticket knows."""
     denied: set[bytes] = field(default_factory=set)
     searched: set[bytes] = field(default_factory=set)
     """Claims of tickets that are over (`moves.NOWHERE`)."""
@@ -125,14 +125,15 @@ class SessionTransfers:
             to = pending.wanted.pop(ticket_id, None)
             if to is None or self._is_elsewhere(center, pending, ticket_id):
                 continue
-            if ticket_id in self._pending(to).searched or not self._orphan(
-                center, ticket_id, to, now_ms, until_ms
+            claimant = self._pending(to)
+            if ticket_id in claimant.searched or not self._orphan(
+                center, ticket_id, to, claimant.claims[ticket_id][1], until_ms
             ):
-                self._pending(to).denied.add(ticket_id)
+                claimant.denied.add(ticket_id)
         for ticket_id, home, age_ms in up.claims:
             if home in (center.name, NOWHERE):
                 self._follow(center.name, ticket_id, left, until_ms)
-            self._claim(center, pending, ticket_id, home, now_ms - age_ms, now_ms, until_ms)
+            self._claim(center, pending, ticket_id, home, now_ms - age_ms, until_ms)
 
     def has_learned(self, center: DataCenter, applied: int, now_ms: int) -> bool:
         """Whether the next answer may have permits (`PlaceRelay`)."""
@@ -198,7 +199,6 @@ class SessionTransfers:
         ticket_id: bytes,
         home: str,
         renewed_ms: int,
-        now_ms: int,
         until_ms: int,
     ) -> None:
         owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
@@ -209,13 +209,13 @@ class SessionTransfers:
             if (
                 owner is None
                 or home == NOWHERE
-                or not self._orphan(owner, ticket_id, center.name, now_ms, until_ms, renewed_ms)
+                or not self._orphan(owner, ticket_id, center.name, renewed_ms, until_ms)
             ):
                 pending.denied.add(ticket_id)
             return
-        if pending.claims.get(ticket_id) != owner_name:
+        if pending.claims.get(ticket_id, ("", 0))[0] != owner_name:
             self._withdraw(pending, ticket_id, center.name)
-            pending.claims[ticket_id] = owner_name
+        pending.claims[ticket_id] = owner_name, renewed_ms
         self._pending(owner_name).wanted[ticket_id] = center.name
 
     def _is_elsewhere(
@@ -249,9 +249,9 @@ class SessionTransfers:
         return pending is not None and any(ticket_id == one for one, *_ in pending.arrivals)
 
     def _withdraw(self, pending: PendingTransfers, ticket_id: bytes, claimant: str) -> None:
-        owner_name = pending.claims.pop(ticket_id, None)
-        if owner_name is not None:
-            wanted = self._pending(owner_name).wanted
+        claim = pending.claims.pop(ticket_id, None)
+        if claim is not None:
+            wanted = self._pending(claim[0]).wanted
             if wanted.get(ticket_id) == claimant:
                 del wanted[ticket_id]
 
@@ -271,21 +271,13 @@ class SessionTransfers:
         return 0
 
     def _orphan(
-        self,
-        owner: DataCenter,
-        ticket_id: bytes,
-        to: str,
-        now_ms: int,
-        until_ms: int,
-        renewed_ms: int | None = None,
+        self, owner: DataCenter, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int
     ) -> bool:
         """Gives a unit of a ledger that lost its state to one of its visitors, one to one."""
         if not owner.orphans:
             return False
         owner.orphans -= 1
-        owner.orphans += self._bring(
-            ticket_id, to, now_ms if renewed_ms is None else renewed_ms, until_ms
-        )
+        owner.orphans += self._bring(ticket_id, to, renewed_ms, until_ms)
         return True
 
     def _lost_on_the_way(

@@ -308,6 +308,7 @@ class Ledger(HeldVisitors):
         ended = self.sessions.end_all(now_ms)
         self.log.extend(pack(END, ticket_id, until_ms) for ticket_id, until_ms in ended)
         self.log += self.failures.clear()
+        self.moves.claims.clear()
         self.lease.close(len(ended), now_ms)
 
     def rekey(self, keys: Mapping[bytes, int]) -> None:

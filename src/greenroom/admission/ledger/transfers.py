@@ -20,25 +20,30 @@ def hear(ledger: LedgerState, down: MovesDown, now_ms: int, newest: bool) -> Non
         if ledger.moves.is_again(source, remembered_ms):
             ledger.lease.returned_freed += 1  # nobody may spend it: there is no such unit
         else:
-            take_over(ledger, ticket_id, now_ms - age_ms, now_ms)
+            take_over(ledger, ticket_id, now_ms - age_ms, now_ms, orphan=not source)
     for ticket_id, to in down.wanted:
         give(ledger, ticket_id, to, now_ms)
 
 
-def take_over(ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: int) -> None:
+def take_over(
+    ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: int, orphan: bool = False
+) -> None:
     """Takes over a session and its unit. Pages served on trust renewed it; a second unit for the
-    same visitor is free.
+    same visitor is free. `orphan`: nobody knows its last renewal, which the claim may precede.
     """
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
         # the ticket may know of a renewal that an older copy does not
         renewed_ms = max(renewed_ms, claim.served_ms, claim.renewed_ms)
+    ended = renewed_ms <= ledger.all_ended_ms  # on the way when an operator ended all sessions
+    if orphan:
+        renewed_ms = now_ms
     ledger.leave_line(ticket_id)
     ledger.moves.found(ticket_id)
     if ticket_id in sessions.inside:
         ledger.lease.expire(now_ms)
         renewed_ms = max(renewed_ms, sessions.renewed(ticket_id) or 0)
-    elif renewed_ms <= ledger.all_ended_ms:  # it was on the way when an operator ended all sessions
+    elif ended:
         ledger.lease.close(1, now_ms)
         ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
         return
@@ -59,6 +64,8 @@ def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
     ledger.log += ledger.moving_turns.leave(ticket_id, to, now_ms)
     if renewed_ms is None:
         return
+    if ledger.lease.doubts(now_ms):
+        renewed_ms = max(renewed_ms, ledger.born_ms)
     # a page on trust may be served until the ticket is over, and is searched a session longer; a
     # turn is kept so long
     remembered_ms = sessions.life_ms + max(sessions.life_ms, ledger.moving_turns.lasts_ms)

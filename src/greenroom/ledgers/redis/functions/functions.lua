@@ -35,6 +35,7 @@ local function settle()
   if s.sessions_ended_ms > state.told_ended_ms then
     state.told_ended_ms, state.all_ended_ms = s.sessions_ended_ms, now
     close(end_every_session())
+    call('UNLINK', k.claims)
   end
   if before.rejecting and not s.rejecting then
     state.opened_ms, state.pardoned_ms = now, now + longest_refresh_ms() + GRACE_MS

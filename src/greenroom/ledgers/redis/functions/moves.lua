@@ -158,12 +158,14 @@ local function report_moves()
 end
 
 -- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
-local function take_over(id, renewed_ms)
+local function take_over(id, renewed_ms, orphan)
   local claim = claim_of(id)
   if claim then
     call('HDEL', k.claims, id)
     renewed_ms = max(renewed_ms, claim.served_ms, claim.renewed_ms) -- the ticket may know of a renewal that an older copy does not
   end
+  local ended = renewed_ms <= state.all_ended_ms -- on the way when an operator ended all sessions
+  if orphan then renewed_ms = now end -- nobody knows its last renewal, which the claim may precede
   local known_ms, age = session_of(id)
   if waiter(id) then leave_line(id, key_of(id)) end
   call('ZREM', k.elsewhere, id)
@@ -175,7 +177,7 @@ local function take_over(id, renewed_ms)
     expire(1)
     renewed_ms = max(renewed_ms, known_ms)
     if age ~= AGE_UNKNOWN then age = min(AGE_MOST, floor(renewed_ms / AGE_CELL_MS) - floor(known_ms / AGE_CELL_MS) + age) end
-  elseif renewed_ms <= state.all_ended_ms then -- it was on the way when an operator ended all sessions
+  elseif ended then
     close(1)
     spend_id(id, renewed_ms)
     return
@@ -196,6 +198,7 @@ function places.give(id, to)
     forget_seen(id)
     state.inside, state.inside_rows, state.given = state.inside - 1, state.inside_rows - 1, state.given + 1
     spend_id(id, renewed_ms)
+    if doubts() then renewed_ms = max(renewed_ms, state.born_ms) end
     local remembered_ms = s.life_ms + max(s.life_ms, TURN_KEPT_MS + FAILURE_GAP_MS)
     call('ZADD', k.elsewhere, renewed_ms + remembered_ms, id) -- a visitor who comes back has not lost it
     call('HSET', k.left, id, to)
@@ -247,7 +250,7 @@ local function apply_moves(down, arrivals, wanted, denied, newest)
     if source ~= '' and call('ZADD', k.sources, now + s.life_ms + SOURCE_SLACK_MS, source) == 0 then
       state.returned_freed = state.returned_freed + 1 -- a lost coordinator has brought it already: there is no such unit
     else
-      take_over(id, now - age_ms)
+      take_over(id, now - age_ms, source == '')
     end
   end
   local at = 1

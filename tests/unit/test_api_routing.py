@@ -21,7 +21,7 @@ from greenroom.web.routing import (
     Router,
 )
 
-Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:")]
+Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:", description="`Name: value`")]
 
 
 class Doorman(RouteGuard):
@@ -106,10 +106,18 @@ def test_every_wrong_value_of_the_query_is_named_at_once_with_what_was_sent(worl
     assert reply.status_code == 400
     assert [error["message"] for error in reply.json()["errors"]] == [
         "url: is required",
-        "size: expected `int` that's a multiple of 2, not '7'",
-        "lines: expected `str` matching regex '^[^:]+:', not 'a'",
-        "loud: expected `bool`, not '1'",
+        "size: must be a multiple of 2, not '7'",
+        "lines: must be `Name: value`, not 'a'",
+        "loud: must be true or false, not '1'",
     ]
+    for wrong, reason in (
+        ("size=4", "size: must be at least 5, not '4'"),
+        ("size=10", "size: must be at most 9, not '10'"),
+        ("size=six", "size: must be a whole number, not 'six'"),
+        ("lines=a:,b:,c:", "lines: must have a length of at most 2, not 'a:, b:, c:'"),
+    ):
+        (error,) = world.ask(path=f"/tests/7?url=x&{wrong}").json()["errors"]
+        assert error["message"] == reason
     for text in ("4", "10", "6.0", "6e0", "+6", " 6", "", "0x6", "1" * 5_000):
         assert world.ask(path=f"/tests/7?url=x&size={text}").status_code == 400, text
     assert (

@@ -72,6 +72,18 @@ VALUE_SHOWN_MAX = 80
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
+_REASONS = {
+    "Expected `int` >=": "must be at least",
+    "Expected `int` <=": "must be at most",
+    "Expected `int` that's": "must be",
+    "Expected `int`": "must be a whole number",
+    "Expected `bool`": "must be true or false",
+    "Expected `str` of length >=": "must have a length of at least",
+    "Expected `str` of length <=": "must have a length of at most",
+    "Expected `array` of length <=": "must have a length of at most",
+}
+"""msgspec's words, and those of the fields of a body."""
+
 
 class RouteGuard(ABC):
     """Runs in a thread, before the request is read."""
@@ -134,16 +146,21 @@ class QueryParameter:
         try:
             return msgspec.convert(found if self.many else found[-1], self.kind)
         except msgspec.ValidationError as error:
-            reason = str(error).partition(" - at ")[0].partition(", got")[0]
-            if get_origin(self._item) is Literal:
-                reason = f"must be one of {', '.join(filter(None, get_args(self._item)))}"
             shown = ", ".join(sent)[:VALUE_SHOWN_MAX]
             faults.append(
-                ApiFault(
-                    Code.BAD_QUERY, f"{self.name}: {reason[:1].lower()}{reason[1:]}, not {shown!r}"
-                )
+                ApiFault(Code.BAD_QUERY, f"{self.name}: {self._reason(str(error))}, not {shown!r}")
             )
             return self.default
+
+    def _reason(self, error: str) -> str:
+        if get_origin(self._item) is Literal:
+            return f"must be one of {', '.join(filter(None, get_args(self._item)))}"
+        told = error.partition(" - at ")[0].partition(", got")[0]
+        if "matching regex" in told:
+            return f"must be {get_args(get_args(_bare(self.kind))[0])[1].description}"
+        for theirs, ours in _REASONS.items():
+            told = told.replace(theirs, ours)
+        return told
 
     def _read(self, text: str) -> Any:
         if self._item is int and _WHOLE.fullmatch(text):

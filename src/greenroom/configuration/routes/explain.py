@@ -24,7 +24,9 @@ from greenroom.web.routing import Query, Router
 
 router = Router(tags=["route tester"])
 
-HeaderLine = Annotated[str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
+HeaderLine = Annotated[
+    str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX, description="`Name: value`")
+]
 
 
 @router.get("/explain", **told("Explanation", may="read"))

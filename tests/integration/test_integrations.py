@@ -31,6 +31,8 @@ from tests.integration.test_attack_smuggling import (
     WEBSOCKET,
 )
 
+from greenroom.settings.process import TRUSTED_HEADERS
+
 ROOMS = """
 [[rooms]]
 name = "full"
@@ -81,6 +83,9 @@ one that is on its way say nothing.
 """
 HONEST_S = 30.0
 """How long the answer to a request that must get one is waited for."""
+
+FORWARDS = ("haproxy", "haproxy-native-pass", "apache")
+"""Proxies that forward to the gateway, instead of asking."""
 
 FROM_ORIGIN = "\r\nx-origin: yes"
 SHOP_SERVED = '"path": "/shop'
@@ -280,6 +285,24 @@ def test_no_method_and_no_header_of_a_visitor_changes_what_is_decided(front: Fro
         len(front.let_through(allowed, HONEST_S)) > len(allowed) / 2 for _ in range(5)
     )  # Envoy asks none that was slow for a second
     assert read, "the same headers beside the room: the attacks are read as requests"
+
+
+def test_no_header_of_a_visitor_asks_the_application_for_another_page(front: Front) -> None:
+    """Applications take a page, a prefix, a host or an address from these headers; greenroom behind
+    a trusted proxy passes `trusted_headers`.
+    """
+    if front.inside_application:
+        pytest.skip("what is in front of the application's server sets them")
+    before = len(front.origin.seen)
+    lines = [
+        *(f"X-{name}: /forged" for name in ("Original-URL", "Rewrite-URL", "Script-Name")),
+        *("X-Forwarded-Prefix: /forged", "X-Forwarded-Host: forged", "Forwarded: host=forged"),
+        *(f"{name}: forged" for name in TRUSTED_HEADERS if front.name in FORWARDS),
+    ]
+    sent = [front.get("/open", "a", more=f"{line}\r\n") for line in lines]
+    sent += [front.get("/open", "a", more=f"{line.lower()}\r\n{line}\r\n") for line in lines]
+    assert front.let_through(sent, HONEST_S) == sent
+    assert [one.head for one in front.origin.seen[before:] if "forged" in one.head] == []
 
 
 def test_no_visitor_takes_the_address_of_the_proxy(front: Front) -> None:

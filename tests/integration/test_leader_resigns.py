@@ -29,7 +29,6 @@ class SlowToWrite(RedisLeaderLease):
         forgotten: Sequence[str] = (),
         answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
-        """See `ports.coordination.LeaderLease`."""
         answers = list(answers)
         if answers:
             self.taken = True

@@ -45,7 +45,6 @@ class NotingOrigin(ThreadedOrigin):
         self.url = f"http://127.0.0.1:{self.address[1]}"
 
     def one(self, sock: socket.socket, stream: BinaryIO) -> bool:
-        """See `ThreadedOrigin`."""
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             line = stream.readline(65_536)

@@ -52,7 +52,7 @@ class Origin:
 
 @dataclass
 class Sink:
-    """See `ports.AlertSink`; refuses while it is broken."""
+    """Refuses while it is `broken`."""
 
     broken: bool = False
     kept: list[Alert] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The kinds of ledgers that keep the contract of `ports.LedgerPort`, each in a room with its
+"""The kinds of ledgers that keep the contract of `LedgerPort`, each in a room with its
 coordinator and time set by hand.
 """
 

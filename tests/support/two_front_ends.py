@@ -88,11 +88,9 @@ class OddOrigin(ThreadedOrigin):
         return taken
 
     def unreadable(self, error: ValueError) -> None:
-        """See `ThreadedOrigin`."""
         self.garbage.append(str(error))
 
     def one(self, sock: socket.socket, stream: BinaryIO) -> bool:
-        """See `ThreadedOrigin`."""
         first, pairs = read_pairs(stream)
         if not first:
             return False

@@ -111,13 +111,11 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], pointer: str) -> None:
 
 def test_everything_wrong_is_said_at_once() -> None:
     problems = health_check_problems(
-        {"name": "", "interval": "x", "http_config": HttpCheck(path="", port=-1)},
-        "health_checks[0].",
+        {"name": "", "interval": "x", "http_config": HttpCheck(path="", port=-1)}
     )
     assert {problem.pointer for problem in problems} == {
-        f"health_checks[0].{name}"
-        for name in ("name", "address", "interval", "http_config.path", "http_config.port")
-    }
+        "name", "address", "interval", "http_config.path", "http_config.port",
+    }  # fmt: skip
 
 
 def test_all_regions_are_all_and_each_counts_once() -> None:

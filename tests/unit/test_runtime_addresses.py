@@ -125,7 +125,7 @@ def test_the_default_port_counts_when_none_is_written() -> None:
 def test_two_listeners_need_two_addresses(
     control: tuple[str, int], listen: tuple[str, int], clash: bool
 ) -> None:
-    assert bool(listener_problems("control", Address(*control), Address(*listen))) is clash
+    assert bool(listener_problems(Address(*control), Address(*listen))) is clash
 
 
 @pytest.mark.parametrize(

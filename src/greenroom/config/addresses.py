@@ -234,7 +234,7 @@ def store_shown(url: str) -> str:
     return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url)
 
 
-def listener_problems(pointer: str, control: Address, listen: Address) -> list[Problem]:
+def listener_problems(control: Address, listen: Address) -> list[Problem]:
     if control.path or listen.path:
         return []  # see `socket_problems`
     if (
@@ -245,7 +245,7 @@ def listener_problems(pointer: str, control: Address, listen: Address) -> list[P
         return []
     return [
         Problem(
-            pointer,
+            "control",
             f"must not be the address for visitors ({listen}): the control listener is never public",
         )
     ]

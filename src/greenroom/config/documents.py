@@ -5,6 +5,7 @@ pages, and alerting.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from greenroom.capacity.sources import no_source_because
@@ -33,6 +34,7 @@ from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, s
 from greenroom.model.fields import (
     NAME_WORDS,
     Unique,
+    field_problems,
     spec,
     stand_in,
     wrong_fields,
@@ -50,8 +52,6 @@ from greenroom.model.rule import (
     Rule,
     RuleList,
     RuleSet,
-    list_field_problems,
-    rule_field_problems,
 )
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.outbound.policy import OutboundRefused
@@ -85,7 +85,9 @@ def read_lists(
     lists: list[RuleList] = []
     names = Unique("list")
     for at, entry in tables(raw, "lists", LISTS_MAX, problems):
-        values, wrong = read_document(LIST, entry, at, list_field_problems, ignored=("id",))
+        values, wrong = read_document(
+            LIST, entry, at, partial(field_problems, RuleList), ignored=("id",)
+        )
         problems += wrong
         if wrong:  # rules that name it have no problem of their own
             instead = stand_in(RuleList, values, {}, {"items": ()})
@@ -118,7 +120,7 @@ def read_rules(
     """Problems of an expression have a caret, and the line of the fault."""
     rules: list[Rule] = []
     for index, (at, entry) in enumerate(tables(raw, pointer, RULES_MAX, problems)):
-        values, found = read_document(RULE, entry, at, rule_field_problems)
+        values, found = read_document(RULE, entry, at, partial(field_problems, Rule))
         expression = step(at, "expression")
         if isinstance(values.get("expression"), str) and not any(
             problem.pointer == expression for problem in found

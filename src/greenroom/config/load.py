@@ -334,7 +334,7 @@ class _Reading:
             if address := address_of(text):
                 found[key] = address
         if len(found) == len(LISTENERS):
-            self.problems += listener_problems("control", found["control"], found["listen"])
+            self.problems += listener_problems(found["control"], found["listen"])
         return found
 
     def _origins(self, listeners: Mapping[str, Address]) -> tuple[Origin | None, dict[str, Origin]]:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from greenroom.configuration.lists import list_of
 from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry, EntryIndex
-from greenroom.model.fields import spec
+from greenroom.model.fields import field_problems, spec
 from greenroom.model.route import as_host
-from greenroom.model.rule import LIST_ITEMS_MAX, ListItem, item_field_problems
+from greenroom.model.rule import LIST_ITEMS_MAX, ListItem
 from greenroom.rules.lists import item_problem
 from greenroom.web.api_schema import ApiSchema, computed, read_as
 from greenroom.web.api_shapes import (
@@ -308,7 +308,7 @@ def _item(kind: str, document: Any) -> tuple[str, str, list[ApiFault]]:
             [ApiFault(Code.INVALID, f"{kind}: cannot be used: it must be {_WANTED[kind]}", at)],
         )
     text = as_host(text)
-    found = item_field_problems({"value": text, "comment": values["comment"]})
+    found = field_problems(ListItem, {"value": text, "comment": values["comment"]})
     faults = [
         ApiFault(
             Code.INVALID,

@@ -1,13 +1,14 @@
 """Named lists that rules use as `$name`, and references to them."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from greenroom.configuration.rules import memberships
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import taken
-from greenroom.model.rule import RuleList, list_field_problems
+from greenroom.model.fields import field_problems, taken
+from greenroom.model.rule import RuleList
 from greenroom.rules import rule_problems
 from greenroom.web.api_schema import (
     ApiSchema,
@@ -102,7 +103,7 @@ def references(known: Configuration, name: str) -> int:
 
 def create(document: Any) -> ConfigChange:
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        values, faults = read_as(LIST, document, list_field_problems)
+        values, faults = read_as(LIST, document, partial(field_problems, RuleList))
         if any(entry.record.name == values.get("name") for entry in known.lists.values()):
             faults += faults_of([taken("name", "list", values["name"])], Code.TAKEN)
         faults += too_many(known.lists, LISTS_MAX, "lists")
@@ -116,7 +117,9 @@ def edit(list_id: str, document: Any) -> ConfigChange:
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         entry = list_of(known, list_id)
         refuse_read_only(entry, "list")
-        values, faults = read_as(LIST, overlaid(show(known, entry), document), list_field_problems)
+        values, faults = read_as(
+            LIST, overlaid(show(known, entry), document), partial(field_problems, RuleList)
+        )
         for name in FIXED:
             if values.get(name) != getattr(entry.record, name):
                 faults.append(

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from greenroom.configuration.rooms import room_of
 from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
-from greenroom.model.rule import RULES_MAX, Rule, RuleSet, rule_field_problems
+from greenroom.model.fields import field_problems
+from greenroom.model.rule import RULES_MAX, Rule, RuleSet
 from greenroom.rules import ListMembership, compile_lists, rule_problems
 from greenroom.web.api_schema import (
     ApiSchema,
@@ -146,7 +148,7 @@ def _changeable(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule,
 
 
 def _read(document: Any, lists: Mapping[str, ListMembership]) -> tuple[Json, list[ApiFault]]:
-    values, faults = read_as(RULE, document, rule_field_problems)
+    values, faults = read_as(RULE, document, partial(field_problems, Rule))
     if "/expression" not in {fault.pointer for fault in faults}:
         faults += faults_of(
             rule_problems(values["expression"], "expression", lists), Code.EXPRESSION

@@ -128,8 +128,6 @@ TERM_MS = 15_000
 RENEW_S = 5.0
 FOLLOW_S = 2.0
 
-LOOK_S = 0.3
-
 REPORT_EVERY_MS = 5_000
 
 log = structlog.get_logger(__name__)

@@ -82,14 +82,14 @@ class LocalMessage:
     )
 
 
-def branding_problems(branding: Branding, pointer: str) -> list[Problem]:
+def branding_problems(branding: Branding) -> list[Problem]:
     found = []
     if branding.logo and (reason := _logo_problem(branding.logo)):
-        found.append(Problem(f"{pointer}.logo", reason))
+        found.append(Problem("branding.logo", reason))
     if branding.help_url and not _is_web_url(branding.help_url):
         found.append(
             Problem(
-                f"{pointer}.help_url",
+                "branding.help_url",
                 f"must be an http or https URL, not {branding.help_url[:60]!r}",
             )
         )
@@ -161,14 +161,14 @@ def _is_web_url(url: str) -> bool:
 
 
 def shown_problems(
-    values: Mapping[str, Any], wrong: set[str], pointer: str, languages: Iterable[str]
+    values: Mapping[str, Any], wrong: set[str], languages: Iterable[str]
 ) -> list[Problem]:
     """Of the `branding` and `branding_messages` of a room; `wrong`: fields with other problems."""
     problems = []
     branding = values.get("branding")
     if isinstance(branding, Branding) and not any(one.startswith("branding.") for one in wrong):
-        problems += branding_problems(branding, f"{pointer}branding")
+        problems += branding_problems(branding)
     if "branding_messages" not in wrong:
         messages = values.get("branding_messages", ())
-        problems += message_problems(messages, languages, f"{pointer}branding_messages")
+        problems += message_problems(messages, languages, "branding_messages")
     return problems

@@ -105,17 +105,17 @@ class Event:
         return self.event_start_ms if self.prequeue_start_ms is None else self.prequeue_start_ms
 
 
-def event_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = field_problems(Event, values, pointer)
-    if not wrong_fields(problems, pointer) & set(_TIMING):
-        problems += _timing_problems(values, pointer)
-    return problems + _together_problems(values, pointer)
+def event_problems(values: Mapping[str, Any]) -> list[Problem]:
+    problems = field_problems(Event, values)
+    if not wrong_fields(problems) & set(_TIMING):
+        problems += _timing_problems(values)
+    return problems + _together_problems(values)
 
 
 _TIMING = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
 
 
-def _timing_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
+def _timing_problems(values: Mapping[str, Any]) -> list[Problem]:
     problems = []
     start, end, prequeue = (
         values["event_start_ms"],
@@ -123,25 +123,23 @@ def _timing_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
         values.get("prequeue_start_ms"),
     )
     if end - start < EVENT_LEAST_MS:
-        problems.append(
-            Problem(f"{pointer}event_end_ms", "must be at least one minute after the start")
-        )
+        problems.append(Problem("event_end_ms", "must be at least one minute after the start"))
     if prequeue is not None and start - prequeue < PREQUEUE_LEAST_MS:
         problems.append(
-            Problem(f"{pointer}prequeue_start_ms", "must be at least five minutes before the start")
+            Problem("prequeue_start_ms", "must be at least five minutes before the start")
         )
     if values.get("shuffle_at_event_start") and prequeue is None:
-        problems.append(Problem(f"{pointer}shuffle_at_event_start", "needs prequeue_start_time"))
+        problems.append(Problem("shuffle_at_event_start", "needs prequeue_start_time"))
     return problems
 
 
-def _together_problems(values: Mapping[str, Any], pointer: str) -> list[Problem]:
+def _together_problems(values: Mapping[str, Any]) -> list[Problem]:
     pair = ("total_active_users", "new_users_per_minute")
     given = [name for name in pair if values.get(name) is not None]
     if len(given) != 1:
         return []
     missing = pair[1 - pair.index(given[0])]
-    return [Problem(f"{pointer}{missing}", f"must be given together with {given[0]}")]
+    return [Problem(missing, f"must be given together with {given[0]}")]
 
 
 def schedule_problems(events: Sequence[Event | None], pointer: str = "events") -> list[Problem]:

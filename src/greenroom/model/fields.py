@@ -42,7 +42,7 @@ def is_printable(text: str) -> bool:
 
 
 # The form of a sealed secret: it may be stored and copied, and only the key's owner can read it
-# (`ports.SecretBox`).
+# (`keys.sealed_secrets`).
 
 SEALED = "sealed:[0-9a-f]{12}:[A-Za-z0-9_-]{38,12000}"
 """The word, the key's id, the sealed text. The longest secret is a URL of 2,048 characters of up to

@@ -286,18 +286,16 @@ def effective(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def health_check_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = field_problems(HealthCheck, values, pointer)
-    wrong = wrong_fields(problems, pointer)
+def health_check_problems(values: Mapping[str, Any]) -> list[Problem]:
+    problems = field_problems(HealthCheck, values)
+    wrong = wrong_fields(problems)
     if "address" in values and "address" not in wrong and not _is_address(values["address"]):
         allowed = "a host name or an IP address, without scheme, port or path"
-        problems.append(
-            Problem(f"{pointer}address", f"must be {allowed}, not {values['address'][:60]!r}")
-        )
+        problems.append(Problem("address", f"must be {allowed}, not {values['address'][:60]!r}"))
     if "check_regions" not in wrong:
-        problems += _region_problems(values.get("check_regions"), f"{pointer}check_regions")
+        problems += _region_problems(values.get("check_regions"))
     if isinstance(config := values.get("http_config"), HttpCheck):
-        problems += _http_problems(config, wrong, f"{pointer}http_config.")
+        problems += _http_problems(config, wrong)
     return problems
 
 
@@ -315,23 +313,24 @@ def _looks_like_a_number(name: str) -> bool:
     return last.isdigit() or bool(re.fullmatch(r"0x[0-9a-f]*", last))
 
 
-def _region_problems(chosen: Any, pointer: str) -> list[Problem]:
+def _region_problems(chosen: Any) -> list[Problem]:
     allowed = (*REGIONS, ALL_REGIONS)
     return [
         Problem(
-            f"{pointer}[{index}]", f"must be one of {', '.join(allowed)}, not {str(region)[:40]!r}"
+            f"check_regions[{index}]",
+            f"must be one of {', '.join(allowed)}, not {str(region)[:40]!r}",
         )
         for index, region in enumerate(chosen or ())
         if region not in allowed
     ]
 
 
-def _http_problems(config: HttpCheck, wrong: set[str], pointer: str) -> list[Problem]:
+def _http_problems(config: HttpCheck, wrong: set[str]) -> list[Problem]:
     problems = []
     if "http_config.path" not in wrong and not _PATH.fullmatch(config.path):
         problems.append(
             Problem(
-                f"{pointer}path",
+                "http_config.path",
                 "must begin with / and hold printable ASCII without blanks and # (percent-encode"
                 " them)",
             )
@@ -339,7 +338,7 @@ def _http_problems(config: HttpCheck, wrong: set[str], pointer: str) -> list[Pro
     if "http_config.expected_codes" not in wrong:
         problems += [
             Problem(
-                f"{pointer}expected_codes[{index}]",
+                f"http_config.expected_codes[{index}]",
                 f"must be a status code such as 200 or a class such as 2xx, not {str(code)[:40]!r}",
             )
             for index, code in enumerate(config.expected_codes)
@@ -348,13 +347,13 @@ def _http_problems(config: HttpCheck, wrong: set[str], pointer: str) -> list[Pro
     if config.expected_body and config.method == "HEAD":
         problems.append(
             Problem(
-                f"{pointer}expected_body",
+                "http_config.expected_body",
                 "must be empty when the method is HEAD, because the response has no body",
             )
         )
     if "http_config.header" not in wrong:
         for name, values in (config.header or {}).items():
-            problems += _header_problems(name, values, f"{pointer}header.{str(name)[:60]}")
+            problems += _header_problems(name, values, f"http_config.header.{str(name)[:60]}")
     return problems
 
 

@@ -147,15 +147,13 @@ class IncidentNote(_Checked):
     at_ms: int = spec("the time shown with the message", unit="ms", low=0)
 
 
-def record_problems(record: type, values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    """Leaves out what is missing; `pointer` ends with a dot."""
-    problems = field_problems(record, values, pointer, whole=False)
-    wrong = wrong_fields(problems, pointer)
+def record_problems(record: type, values: Mapping[str, Any]) -> list[Problem]:
+    """Leaves out what is missing."""
+    problems = field_problems(record, values, whole=False)
+    wrong = wrong_fields(problems)
     for name, check in _CHECKS.get(record, {}).items():
         if name in values and name not in wrong:
-            problems += [
-                Problem(f"{pointer}{found.pointer}", found.reason) for found in check(values)
-            ]
+            problems += check(values)
     return problems
 
 

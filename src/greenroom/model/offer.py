@@ -53,19 +53,17 @@ class Offer:
         )
 
 
-def offer_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+def offer_problems(values: Mapping[str, Any]) -> list[Problem]:
     found = []
     for item in fields(Offer):
         rule = specs(Offer).get(item.name)
         if rule is not None and item.name in values:
-            found.append(
-                check_value(f"{pointer}{item.name}", values[item.name], plain_type(item.type), rule)
-            )
+            found.append(check_value(item.name, values[item.name], plain_type(item.type), rule))
     available = values.get("available")
     if isinstance(available, str) and available not in WORDS and not _COUNT.fullmatch(available):
         found.append(
             Problem(
-                f"{pointer}available",
+                "available",
                 f"must be many, few, none, or a number from 0 to {LEFT_MAX}, not {available!r:.60}",
             )
         )

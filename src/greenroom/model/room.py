@@ -532,15 +532,15 @@ class Room:
         return min(5_000, max(1_000, self.session_ms // 60))
 
 
-def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = field_problems(Room, values, pointer)
-    wrong = wrong_fields(problems, pointer)
+def room_problems(values: Mapping[str, Any]) -> list[Problem]:
+    problems = field_problems(Room, values)
+    wrong = wrong_fields(problems)
     if "enabled_origin_commands" not in wrong and set(values.get("enabled_origin_commands", ())) - {
         "revoke"
     }:
-        problems.append(Problem(f"{pointer}enabled_origin_commands", "may only contain revoke"))
+        problems.append(Problem("enabled_origin_commands", "may only contain revoke"))
     if "cors_origins" not in wrong:
-        problems += cors_origin_problems(f"{pointer}cors_origins", values.get("cors_origins", ()))
+        problems += cors_origin_problems(values.get("cors_origins", ()))
     if (
         "line_table" not in wrong
         and values.get("line_table")
@@ -549,15 +549,13 @@ def room_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]
         method = values["queueing_method"]
         problems.append(
             Problem(
-                f"{pointer}line_table",
+                "line_table",
                 f"needs queueing_method fifo, not {method}: only there an arrival has a place in"
                 " line",
             )
         )
-    problems += room_route_problems(values, wrong, pointer) + cookie_problems(
-        values, wrong, pointer
-    )
-    return problems + shown_problems(values, wrong, pointer, LANGUAGES)
+    problems += room_route_problems(values, wrong) + cookie_problems(values, wrong)
+    return problems + shown_problems(values, wrong, LANGUAGES)
 
 
 def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:

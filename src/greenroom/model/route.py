@@ -85,19 +85,19 @@ def is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top.rstrip('/')}/")
 
 
-def room_route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+def room_route_problems(values: Mapping[str, Any], wrong: set[str]) -> list[Problem]:
     problems = []
     if "host" not in wrong and "host" in values:
-        problems += host_problems(f"{pointer}host", values["host"])
+        problems += host_problems("host", values["host"])
     if "path" not in wrong and "path" in values:
-        problems += path_problems(f"{pointer}path", values["path"])
+        problems += path_problems("path", values["path"])
     if "priority_paths" not in wrong:
         for index, path in enumerate(values.get("priority_paths", ())):
-            problems += path_problems(f"{pointer}priority_paths[{index}]", path)
+            problems += path_problems(f"priority_paths[{index}]", path)
     if "additional_routes" in wrong:
         return problems
     for index, route in enumerate(values.get("additional_routes", ())):
-        at = f"{pointer}additional_routes[{index}]"
+        at = f"additional_routes[{index}]"
         if not isinstance(route, Route):
             continue
         problems += host_problems(f"{at}.host", route.host) + path_problems(
@@ -106,7 +106,7 @@ def room_route_problems(values: Mapping[str, Any], wrong: set[str], pointer: str
     return problems
 
 
-def cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) -> list[Problem]:
+def cookie_problems(values: Mapping[str, Any], wrong: set[str]) -> list[Problem]:
     problems = []
     attributes = values.get("cookie_attributes")
     if isinstance(attributes, CookieAttributes) and (
@@ -114,7 +114,7 @@ def cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) ->
     ):
         problems.append(
             Problem(
-                f"{pointer}cookie_attributes.secure",
+                "cookie_attributes.secure",
                 "must not be never with samesite none: browsers drop such a cookie",
             )
         )
@@ -123,9 +123,7 @@ def cookie_problems(values: Mapping[str, Any], wrong: set[str], pointer: str) ->
         and not values.get("cookie_suffix")
         and "cookie_suffix" not in wrong
     ):
-        problems.append(
-            Problem(f"{pointer}cookie_suffix", "is required when additional_routes is not empty")
-        )
+        problems.append(Problem("cookie_suffix", "is required when additional_routes is not empty"))
     return problems
 
 
@@ -156,7 +154,7 @@ def normal_origin(written: str) -> str:
     return f"{scheme}://{host}" if port == _USUAL_PORTS[scheme] else f"{scheme}://{host}:{port}"
 
 
-def cors_origin_problems(pointer: str, origins: Sequence[object]) -> list[Problem]:
+def cors_origin_problems(origins: Sequence[object]) -> list[Problem]:
     problems, seen = [], set()
     for index, origin in enumerate(origins):
         normal = normal_origin(origin) if isinstance(origin, str) else ""
@@ -166,9 +164,9 @@ def cors_origin_problems(pointer: str, origins: Sequence[object]) -> list[Proble
                 " path; not * and not null"
             )
             problems.append(
-                Problem(f"{pointer}[{index}]", f"must be {allowed}, not {str(origin)[:60]!r}")
+                Problem(f"cors_origins[{index}]", f"must be {allowed}, not {str(origin)[:60]!r}")
             )
         elif normal in seen:
-            problems.append(Problem(f"{pointer}[{index}]", f"{normal} is listed twice"))
+            problems.append(Problem(f"cors_origins[{index}]", f"{normal} is listed twice"))
         seen.add(normal)
     return problems

@@ -1,10 +1,8 @@
 """Bypass rules and named lists as configured; core.rules checks expressions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from greenroom.errors import InvalidConfig, Problem
+from greenroom.errors import InvalidConfig
 from greenroom.model.fields import FormSpec, field_problems, spec, vars_of
 
 EXPRESSION_MAX = 4096
@@ -40,13 +38,9 @@ class Rule:
     last_updated: str = spec("time of the last change, RFC 3339", "", read_only=True)
 
     def __post_init__(self) -> None:
-        problems = rule_field_problems(vars_of(self))
+        problems = field_problems(Rule, vars_of(self))
         if problems:
             raise InvalidConfig(problems)
-
-
-def rule_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return field_problems(Rule, values, pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +77,7 @@ class ListItem:
     comment: str = spec("only your team sees it", "", high=500)
 
     def __post_init__(self) -> None:
-        problems = field_problems(ListItem, vars_of(self), "")
+        problems = field_problems(ListItem, vars_of(self))
         if problems:
             raise InvalidConfig(problems)
 
@@ -96,18 +90,6 @@ class RuleSet:
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
 
     def __post_init__(self) -> None:
-        problems = field_problems(RuleSet, {"id": self.id, "rules": self.rules}, "")
+        problems = field_problems(RuleSet, {"id": self.id, "rules": self.rules})
         if problems:
             raise InvalidConfig(problems)
-
-
-def list_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return field_problems(RuleList, values, pointer)
-
-
-def item_field_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    return field_problems(ListItem, values, pointer)
-
-
-def list_problems(named: RuleList, pointer: str = "") -> list[Problem]:
-    return field_problems(RuleList, vars_of(named), pointer)

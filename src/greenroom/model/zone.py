@@ -161,13 +161,13 @@ def in_zone(room: Room, zone: Zone) -> Room:
     return room
 
 
-def zone_problems(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
-    problems = field_problems(Zone, values, pointer)
+def zone_problems(values: Mapping[str, Any]) -> list[Problem]:
+    problems = field_problems(Zone, values)
     proxies = values.get("trusted_proxies")
     for index, written in enumerate(proxies if isinstance(proxies, tuple) else ()):
         reason = _wrong(written) if isinstance(written, str) else ""  # else said already
         if reason:
-            problems.append(Problem(f"{pointer}trusted_proxies[{index}]", reason))
+            problems.append(Problem(f"trusted_proxies[{index}]", reason))
     return problems
 
 

@@ -91,13 +91,13 @@ def route_prefix(path: str) -> str:
     return matching_path(target.path if isinstance(target, Target) else path).rstrip("/")
 
 
-def unreachable(values: Mapping[str, Any], pointer: str = "") -> list[Problem]:
+def unreachable(values: Mapping[str, Any]) -> list[Problem]:
     """Paths that no request can have protect nothing. Leaves out what `room_problems` reports."""
     routes = values.get("additional_routes")
-    paths = [(f"{pointer}path", values.get("path"))]
+    paths = [("path", values.get("path"))]
     if isinstance(routes, (tuple, list)):
         paths += [
-            (f"{pointer}additional_routes[{index}].path", getattr(route, "path", None))
+            (f"additional_routes[{index}].path", getattr(route, "path", None))
             for index, route in enumerate(routes)
         ]
     found = []

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.model.rule import RuleList, list_problems
+from greenroom.model.fields import field_problems, vars_of
+from greenroom.model.rule import RuleList
 from greenroom.rules.addresses import address_range
 from greenroom.rules.compare import ListMembership, in_ranges
 from greenroom.rules.syntax import INTEGER, IP, STRING
@@ -11,13 +12,13 @@ from greenroom.rules.syntax import INTEGER, IP, STRING
 NO_LISTS: Mapping[str, ListMembership] = {}
 
 
-def compile_lists(lists: Iterable[RuleList], pointer: str = "lists") -> dict[str, ListMembership]:
+def compile_lists(lists: Iterable[RuleList]) -> dict[str, ListMembership]:
     """Raises InvalidConfig with every problem."""
     compiled: dict[str, ListMembership] = {}
     problems: list[Problem] = []
     for index, named in enumerate(lists):
-        at = f"{pointer}[{index}]"
-        found = list_problems(named, f"{at}.")
+        at = f"lists[{index}]"
+        found = field_problems(RuleList, vars_of(named), f"{at}.")
         for place, item in enumerate(named.items):
             reason = item_problem(named.kind, item)
             if reason:

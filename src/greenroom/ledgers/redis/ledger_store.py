@@ -88,7 +88,7 @@ class RedisLedgerStore:
         async with self._exchanging:
             await self._wire.close()
 
-    # -- the LedgerStore port-----------------------------------------------------------------------
+    # -- LedgerStore -------------------------------------------------------------------------------
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
         ids = [room_id for room_id in wants if room_id in self._ledgers]

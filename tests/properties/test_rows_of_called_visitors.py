@@ -100,6 +100,9 @@ def test_a_row_exists_only_while_its_place_does(steps: list[tuple[str, int]]) ->
         asyncio.run(play(called, steps))
 
 
+async def stays(*_: object) -> None: ...
+
+
 def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
     """The process died behind the move, or another data center is quicker."""
 
@@ -111,7 +114,7 @@ def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
         waiting = site.joins(count=6)
         await site.asks_if_in_line(waiting, "ann@mail.example")
         before = await site.store.ids()
-        opened.decisions.calling.desk.move = lambda *_: None  # type: ignore[union-attr,method-assign]
+        site.calling.desk.move = stays  # type: ignore[union-attr,method-assign]
         await move(site, waiting)
         await site.sender.look()
         after = await site.store.ids()
@@ -157,7 +160,7 @@ def test_a_place_that_moves_before_the_sender_knows_it_is_drawn_keeps_it(
         desk = site.calling.desk
         assert isinstance(desk, Desk)
         if not told:
-            desk.move = lambda *_: None  # type: ignore[method-assign]
+            desk.move = stays  # type: ignore[method-assign]
         await move(site, waiting)
         await asyncio.gather(*desk._tasks)
         await site.sender.look()

@@ -1,7 +1,7 @@
 """What visitors leave so as to be called, while the sender, or a second request, changes the same row."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,9 @@ class DeskAtWork:
         guard = Guard(OutboundPolicy())
         self.desk = Desk(self.calls, lambda: guard, lambda: True, self.errors.append, "fra")
 
-    async def asks(self, method: Callable[..., None], *arguments: Any) -> Any:
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        method(ROOM, TICKET, *arguments, answered.set_result)
+    async def ran(self, work: Coroutine[Any, Any, bool]) -> bool:
+        answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.desk.run(work, False, answered.set_result)
         return await answered
 
     async def row(self) -> VisitorCall:
@@ -70,9 +70,9 @@ def plays(folder: Path, story: Callable[[DeskAtWork], Awaitable[None]]) -> None:
 
 def test_an_address_left_while_the_sender_writes_is_kept(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        assert await at.asks(at.desk.put, CALL, "192.0.2.1") == "check"
+        assert await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1") == "check"
         at.table.meanwhile = at.marks_sent
-        assert await at.asks(at.desk.put, OTHER, "192.0.2.1") == "check"
+        assert await at.desk.put(ROOM, TICKET, OTHER, "192.0.2.1") == "check"
         assert (await at.row()).to == OTHER.to
         assert max(at.table.counts.values()) == 2, "each request counts once"
 
@@ -81,12 +81,11 @@ def test_an_address_left_while_the_sender_writes_is_kept(tmp_path: Path) -> None
 
 def test_a_row_says_in_which_data_center_its_place_is(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
         assert (await at.row()).center == "fra"
         guard = Guard(OutboundPolicy())
         there = Desk(at.calls, lambda: guard, lambda: True, at.errors.append, "iad")
-        there.move(ROOM, TICKET, b"b" * 12, lambda key: min(key, 5))
-        await asyncio.gather(*there._tasks)
+        await there.move(ROOM, TICKET, b"b" * 12, lambda key: min(key, 5))
         found = await at.calls.get(ROOM, b"b" * 12)
         assert found is not None
         assert (found[0].center, found[0].key) == ("iad", 5)
@@ -97,10 +96,9 @@ def test_a_row_says_in_which_data_center_its_place_is(tmp_path: Path) -> None:
 
 def test_a_row_that_moves_replaces_no_newer_one(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
         await at.calls.put(ROOM, b"b" * 12, OTHER)
-        at.desk.move(ROOM, TICKET, b"b" * 12, lambda key: key)
-        await asyncio.gather(*at.desk._tasks)
+        await at.desk.move(ROOM, TICKET, b"b" * 12, lambda key: key)
         found = await at.calls.get(ROOM, b"b" * 12)
         assert found is not None
         assert found[0].to == OTHER.to
@@ -127,20 +125,20 @@ def test_visitors_without_an_address_share_no_limit(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
         for number in range(PER_NETWORK + 1):
             left = replace(CALL, to=f"v{number}@mail.example")
-            assert await at.asks(at.desk.put, left, SOCKET_PEER) == "check"
+            assert await at.desk.put(ROOM, TICKET, left, SOCKET_PEER) == "check"
 
     plays(tmp_path, story)
 
 
 def test_who_presses_the_link_twice_is_told_twice_that_it_worked(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
 
         async def first() -> None:
-            assert await at.asks(at.desk.confirm, CALL.asked_ms)
+            assert await at.desk.confirm(ROOM, TICKET, CALL.asked_ms)
 
         at.table.meanwhile = first
-        assert await at.asks(at.desk.confirm, CALL.asked_ms)
+        assert await at.desk.confirm(ROOM, TICKET, CALL.asked_ms)
         assert (await at.row()).confirmed
 
     plays(tmp_path, story)
@@ -149,16 +147,16 @@ def test_who_presses_the_link_twice_is_told_twice_that_it_worked(tmp_path: Path)
 def test_a_row_that_cannot_be_opened_is_not_said_to_be_replaced(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
         at.table.rows[ROOM, TICKET] = b"sealed with a key that is not here yet"
-        assert await at.asks(at.desk.put, CALL, "192.0.2.1") == "invalid"
+        assert await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1") == "invalid"
 
     plays(tmp_path, story)
 
 
 def test_the_link_to_one_address_does_not_confirm_another(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
-        await at.asks(at.desk.put, OTHER, "192.0.2.1")  # in the same millisecond
-        assert not await at.asks(at.desk.confirm, CALL.asked_ms)
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, OTHER, "192.0.2.1")  # in the same millisecond
+        assert not await at.desk.confirm(ROOM, TICKET, CALL.asked_ms)
         assert not (await at.row()).confirmed
 
     plays(tmp_path, story)
@@ -169,22 +167,22 @@ def test_a_refusal_counts_for_the_address_whatever_became_of_the_row(
     tmp_path: Path, then: str
 ) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
         if then == "the row has ended":
             at.table.rows.clear()
         elif then == "there is another address":
-            await at.asks(at.desk.put, OTHER, "192.0.2.1")
-        assert await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
+            await at.desk.put(ROOM, TICKET, OTHER, "192.0.2.1")
+        assert await at.desk.refuse(ROOM, TICKET, at.calls.hashed(CALL.to))
         if then == "there is another address":
             assert (await at.row()).to == OTHER.to
         elif then == "nothing":
             assert await is_decoy(at)
-            assert not await at.asks(at.desk.confirm, CALL.asked_ms)
+            assert not await at.desk.confirm(ROOM, TICKET, CALL.asked_ms)
         at.table.rows.clear()
         left = replace(CALL, to=CALL.to.upper())
-        assert await at.asks(at.desk.put, left, "192.0.2.1") == "check"
+        assert await at.desk.put(ROOM, TICKET, left, "192.0.2.1") == "check"
         assert await is_decoy(at)
-        await at.asks(at.desk.put, replace(left, asked_ms=2_000, travel_ms=1), "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, replace(left, asked_ms=2_000, travel_ms=1), "192.0.2.1")
         assert await is_decoy(at)
         assert (await at.row()).asked_ms == 1_000, "as of an address that is asked for again"
 
@@ -198,9 +196,9 @@ async def is_decoy(at: DeskAtWork) -> bool:
 
 def test_who_confirmed_and_then_refuses_has_no_row(tmp_path: Path) -> None:
     async def story(at: DeskAtWork) -> None:
-        await at.asks(at.desk.put, CALL, "192.0.2.1")
-        assert await at.asks(at.desk.confirm, CALL.asked_ms)
-        assert await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
+        await at.desk.put(ROOM, TICKET, CALL, "192.0.2.1")
+        assert await at.desk.confirm(ROOM, TICKET, CALL.asked_ms)
+        assert await at.desk.refuse(ROOM, TICKET, at.calls.hashed(CALL.to))
         assert not at.table.rows
 
     plays(tmp_path, story)
@@ -212,8 +210,8 @@ def test_a_store_that_fails_is_not_said_to_have_ended_anything(tmp_path: Path) -
             raise StorageFailed("no disk")
 
         at.table.drop = at.table.block = fails  # type: ignore[method-assign, assignment]
-        assert not await at.asks(at.desk.drop)
-        assert not await at.asks(at.desk.refuse, at.calls.hashed(CALL.to))
+        assert not await at.ran(at.desk.drop(ROOM, TICKET))
+        assert not await at.ran(at.desk.refuse(ROOM, TICKET, at.calls.hashed(CALL.to)))
         assert len(at.errors) == 2
 
     plays(tmp_path, story)

@@ -106,42 +106,23 @@ class Desk:
             self._channels = text_of(public_bytes(vapid_key(secret))), key_id
         return Channels(self._mails(), *self._channels)
 
-    def put(
-        self,
-        room_id: str,
-        ticket_id: bytes,
-        call: VisitorCall,
-        client: str,
-        then: Callable[[str], None],
+    def run(
+        self, work: Coroutine[Any, Any, T], failed: T, then: Callable[[T], None] | None = None
     ) -> None:
-        self._run(self._put(room_id, ticket_id, call, client), then, "invalid")
+        async def run() -> None:
+            try:
+                found = await work
+            except Exception as error:
+                self._on_error(error)
+                found = failed
+            if then is not None:
+                then(found)
 
-    def find(
-        self, room_id: str, ticket_id: bytes, then: Callable[[VisitorCall | None], None]
-    ) -> None:
-        self._run(self._found(room_id, ticket_id), then, None)
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def confirm(
-        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
-    ) -> None:
-        self._run(self._confirm(room_id, ticket_id, asked_ms), then, False)
-
-    def refuse(
-        self, room_id: str, ticket_id: bytes, address: bytes, then: Callable[[bool], None]
-    ) -> None:
-        self._run(self._refuse(room_id, ticket_id, address), then, False)
-
-    def drop(
-        self, room_id: str, ticket_id: bytes, then: Callable[[bool], None] = lambda _done: None
-    ) -> None:
-        self._run(self._drop(room_id, ticket_id), then, False)
-
-    def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
-        self._run(self._move(room_id, old, new, drawn), lambda _: None, None)
-
-    # -- inside ------------------------------------------------------------------------------------
-
-    async def _put(self, room_id: str, ticket_id: bytes, call: VisitorCall, client: str) -> str:
+    async def put(self, room_id: str, ticket_id: bytes, call: VisitorCall, client: str) -> str:
         if call.channel == PUSH and not self._usable(call):
             return "invalid"
         calls, take = self._calls, self._calls.store.take
@@ -183,9 +164,7 @@ class Desk:
             call.channel, hashed(call.to).hex(), call.p256dh, call.auth,
         )  # fmt: skip
 
-    async def _move(
-        self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]
-    ) -> None:
+    async def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
         await self._stays_there(room_id, old, drawn)
         await self._calls.store.move(room_id, old, new)
         await self._stays_there(room_id, new, drawn)  # the sender was quicker, or it has a row
@@ -212,11 +191,11 @@ class Desk:
         refused = self._guard().policy.target_problem(target)
         return not refused and key == call.vapid
 
-    async def _found(self, room_id: str, ticket_id: bytes) -> VisitorCall | None:
+    async def find(self, room_id: str, ticket_id: bytes) -> VisitorCall | None:
         found = await self._calls.get(room_id, ticket_id)
         return found[0] if found else None
 
-    async def _confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
+    async def confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool:
         for _ in range(WRITES):
             found = await self._calls.get(room_id, ticket_id)
             if found is None or found[0].asked_ms != asked_ms or found[0].sent == DECOY:
@@ -227,7 +206,7 @@ class Desk:
                 return True
         return False
 
-    async def _refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
+    async def refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
         # The row may be gone by now, or have another address.
         await self._calls.store.block(_named_address(address), REFUSED_MS)
         for _ in range(WRITES):
@@ -242,25 +221,12 @@ class Desk:
         await self._calls.store.drop(room_id, ticket_id)
         return True
 
-    async def _drop(self, room_id: str, ticket_id: bytes) -> bool:
+    async def drop(self, room_id: str, ticket_id: bytes) -> bool:
         await self._calls.store.drop(room_id, ticket_id)
         return True
 
     def _named(self, kind: str, text: str) -> str:
         return f"{kind}:{self._calls.hashed(text).hex()}"
-
-    def _run(self, work: Coroutine[Any, Any, T], then: Callable[[T], None], failed: T) -> None:
-        async def run() -> None:
-            try:
-                found = await work
-            except Exception as error:
-                self._on_error(error)
-                found = failed
-            then(found)
-
-        task = asyncio.get_running_loop().create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _state(call: VisitorCall) -> str:

@@ -5,8 +5,8 @@ body on, and a query stands in logs. A link in the first mail confirms the addre
 """
 
 import re
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -35,6 +35,8 @@ from greenroom.pages.call_page import (
 from greenroom.pages.move_page import notice_page
 from greenroom.pages.page import UNCACHEABLE
 from greenroom.request.admissible import prefers_json
+
+T = TypeVar("T")
 
 CALL_HEADER = b"greenroom-call"
 HEADER_MAX = 3_000
@@ -79,36 +81,28 @@ class Channels(msgspec.Struct, frozen=True):
 
 
 class CallDesk(Protocol):
-    """Keeps the rows. `then` is called once, later; a failing store counts as nothing found."""
+    """Keeps the rows. What is awaited may raise StorageFailed."""
 
     def channels(self) -> Channels: ...
 
-    def put(
-        self,
-        room_id: str,
-        ticket_id: bytes,
-        call: VisitorCall,
-        client: str,
-        then: Callable[[str], None],
+    def run(
+        self, work: Coroutine[Any, Any, T], failed: T, then: Callable[[T], None] | None = None
     ) -> None:
-        """`then` receives a state of the page: `on`, `check` (the mail), `many`, `invalid`."""
+        """Calls `then` once, later, with what `work` returns, or with `failed`."""
 
-    def find(
-        self, room_id: str, ticket_id: bytes, then: Callable[[VisitorCall | None], None]
-    ) -> None: ...
+    async def put(self, room_id: str, ticket_id: bytes, call: VisitorCall, client: str) -> str:
+        """A state of the page: `on`, `check` (the mail), `many`, `invalid`."""
 
-    def confirm(
-        self, room_id: str, ticket_id: bytes, asked_ms: int, then: Callable[[bool], None]
-    ) -> None: ...
+    async def find(self, room_id: str, ticket_id: bytes) -> VisitorCall | None: ...
 
-    def refuse(
-        self, room_id: str, ticket_id: bytes, address: bytes, then: Callable[[bool], None]
-    ) -> None:
+    async def confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool: ...
+
+    async def refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
         """Nothing more is sent to that address for a while. `address`: as in `confirm_link`."""
 
-    def drop(self, room_id: str, ticket_id: bytes, then: Callable[[bool], None] = ...) -> None: ...
+    async def drop(self, room_id: str, ticket_id: bytes) -> bool: ...
 
-    def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
+    async def move(self, room_id: str, old: bytes, new: bytes, drawn: Callable[[int], int]) -> None:
         """`drawn`: the key by which a place of the old id counts."""
 
 
@@ -133,7 +127,8 @@ class Calling(OwnPage):
             return ONWARD
         if arrival.method == "POST" and asked_by_own_page(arrival):
             return self._left(desk, asked, ticket)
-        desk.find(asked.room.room.id, ticket.id, self._later(asked, self._shown(desk, asked)))
+        work = desk.find(asked.room.room.id, ticket.id)
+        desk.run(work, None, self._later(asked, self._shown(desk, asked)))
         return None
 
     def place_link(
@@ -191,7 +186,7 @@ class Calling(OwnPage):
             def dropped(done: bool) -> Verdict:
                 return self._said(asked, "off") if done else for_scripts(OUTAGE, room.page, arrival)
 
-            desk.drop(room.room.id, ticket.id, self._later(asked, dropped))
+            desk.run(desk.drop(room.room.id, ticket.id), False, self._later(asked, dropped))
             return None
         if left.channel == EMAIL and not (
             desk.channels().email and _names_host(room, arrival.host)
@@ -221,7 +216,8 @@ class Calling(OwnPage):
                 outcome.position or ticket.home >= AWAY
             ):
                 return self._said(asked, "gone")
-            desk.put(room.room.id, ticket.id, call, arrival.client, self._later(asked, kept))
+            work = desk.put(room.room.id, ticket.id, call, arrival.client)
+            desk.run(work, "invalid", self._later(asked, kept))
             return None
 
         room.ledger.reclaim(ticket.id, ticket.key, self._later(asked, known))
@@ -263,9 +259,11 @@ class Calling(OwnPage):
             return for_scripts(OUTAGE, room.page, asked.arrival)
 
         if refuses:  # as RFC 8058 wants it, the mail program may press
-            desk.refuse(room.room.id, code.id, code.home, self._later(asked, refused))
+            work = desk.refuse(room.room.id, code.id, code.home)
+            desk.run(work, False, self._later(asked, refused))
         elif asked_by_own_page(asked.arrival):
-            desk.confirm(room.room.id, code.id, code.checked_ms, self._later(asked, confirmed))
+            work = desk.confirm(room.room.id, code.id, code.checked_ms)
+            desk.run(work, False, self._later(asked, confirmed))
         else:
             return self._page(asked, ask_page, f"?{CALL_QUERY}.{value}", False)
         return None

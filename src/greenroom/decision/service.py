@@ -403,8 +403,9 @@ class DecisionService:
             left(NOBODY)
         else:
             room.ledger.leave(ticket.id, ticket.key, left)
-            if room.calls and self.calling.desk is not None:
-                self.calling.desk.drop(room.room.id, ticket.id)
+            desk = self.calling.desk
+            if room.calls and desk is not None:
+                desk.run(desk.drop(room.room.id, ticket.id), False)
         # A cookie that holds no genuine ticket is left alone: any page could send such a request,
         # and delete what it did not set.
         return left_answer(
@@ -414,10 +415,11 @@ class DecisionService:
         )
 
     def _moved(self, room: CompiledRoom, old: bytes, new: bytes) -> None:
-        if self.calling.desk is not None:
+        desk = self.calling.desk
+        if desk is not None:
             draw = room.draw
             drawn = (lambda key: draw.key(old, key)) if draw else (lambda key: key)
-            self.calling.desk.move(room.room.id, old, new, drawn)
+            desk.run(desk.move(room.room.id, old, new, drawn), None)
 
     def _receipt(self, asked: Inquiry) -> Verdict:
         room, ticket = asked.room, asked.found[0][0]

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from greenroom.health.rules.memory import EventQuestion
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
 ACCOUNT = "67726565656e726f6f6d000000000001"
@@ -141,7 +141,7 @@ def subscribe(control: str, token: str, url: str) -> None:
 
 def deciding(data: Path, since_ms: int) -> dict[str, float]:
     """Check -> when the probe that decided its failure began, as Unix seconds."""
-    store = SqlHealthStore(default_url(data))
+    store = HealthStore(default_url(data))
     try:
         found = store.events(EventQuestion(since_ms, since_ms + 600_000, only_changes=True))
     finally:

@@ -26,7 +26,7 @@ from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health import hour_store
 from greenroom.health.rules.memory import HOUR_KEY, HOUR_MS, TIMES
 from greenroom.health.rules.sketch import Sketch
-from greenroom.health.store import DAY_MS, EVENTS_KEPT, EVENTS_MS, SqlHealthStore, _day
+from greenroom.health.store import DAY_MS, EVENTS_KEPT, EVENTS_MS, HealthStore, _day
 from greenroom.health.store import default_url as health_url
 from greenroom.model.change import Change, Put
 from greenroom.model.health_check import HealthCheck, HttpCheck
@@ -106,7 +106,7 @@ def events(checks: int, end_ms: int) -> Iterator[tuple[object, ...]]:
 
 def record(data: Path, checks: int) -> int:
     """The number of a probe of the first check."""
-    store = SqlHealthStore(health_url(data))
+    store = HealthStore(health_url(data))
     store.load()
     store.close()
     end_ms = int(time.time() * 1000)

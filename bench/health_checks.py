@@ -21,7 +21,7 @@ from greenroom.health.alerts import Placed
 from greenroom.health.network import probe_policy, threaded_resolver
 from greenroom.health.probes import Equipment, probe
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 from greenroom.health.tls import TlsContexts
 from greenroom.model.health_check import HealthCheck, HttpCheck
 from greenroom.outbound import Guard
@@ -64,8 +64,8 @@ class Pauses:
             self.longest_ms = max(self.longest_ms, (time.perf_counter() - began) * 1000 - 5)
 
 
-def service(folder: Path) -> tuple[SqlHealthStore, HealthService]:
-    store = SqlHealthStore(default_url(folder))
+def service(folder: Path) -> tuple[HealthStore, HealthService]:
+    store = HealthStore(default_url(folder))
     equipment = Equipment(Guard(probe_policy(), threaded_resolver()), TlsContexts())
     return store, HealthService(
         store, None, CLOCK.now_ms, partial(probe, equipment=equipment), holder="bench"

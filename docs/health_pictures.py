@@ -12,7 +12,7 @@ from dashboard_pictures import PICTURES, Camera, running
 
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health.rules.memory import HealthBatch
-from greenroom.health.store import SqlHealthStore
+from greenroom.health.store import HealthStore
 from greenroom.health.store import default_url as health_url
 from greenroom.model.change import Put
 from greenroom.model.health_check import HealthCheck, HttpCheck
@@ -76,7 +76,7 @@ def fill(data: Path) -> None:
     changes = [Put(Zone(id="z", name="shop.example.com"), ""), *(Put(one, "z") for one in checks)]
     store.write(changes, expected=0, author="pictures", now_ms=int(time.time() * 1000))
     store.close()
-    health, now_ms = SqlHealthStore(health_url(data)), int(time.time() * 1000)
+    health, now_ms = HealthStore(health_url(data)), int(time.time() * 1000)
     chance = random.Random(1)
     for name in FAILURES:
         health.save(HealthBatch(events=list(probes(name, now_ms, chance))), now_ms)

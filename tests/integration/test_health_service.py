@@ -10,7 +10,7 @@ from health_rig import CLOCK, Origin, Sink, a_check, placed, serving, until
 
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 from greenroom.model.probe import Reason
 
 Story = Callable[[Path], Awaitable[None]]
@@ -31,7 +31,7 @@ async def becomes(service: HealthService, wanted: str) -> None:
 
 
 def events(folder: Path) -> list:
-    store = SqlHealthStore(default_url(folder))
+    store = HealthStore(default_url(folder))
     found = store.events(EventQuestion(0, CLOCK.now_ms() + 1))
     store.close()
     return found

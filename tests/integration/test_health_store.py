@@ -20,7 +20,7 @@ from greenroom.health.rules.memory import (
     hour_sums,
 )
 from greenroom.health.rules.roster import Agent
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 from greenroom.model.alert import Alert
 from greenroom.model.probe import CheckEvent, ProbeResult, Reason
 
@@ -29,12 +29,12 @@ NOW_MS = 20_000 * DAY_MS
 
 
 @pytest.fixture
-def open_store(url: str) -> Iterator[Callable[[], SqlHealthStore]]:
+def open_store(url: str) -> Iterator[Callable[[], HealthStore]]:
     """Opens one database again and again."""
-    opened: list[SqlHealthStore] = []
+    opened: list[HealthStore] = []
 
-    def another() -> SqlHealthStore:
-        opened.append(SqlHealthStore(url))
+    def another() -> HealthStore:
+        opened.append(HealthStore(url))
         return opened[-1]
 
     yield another
@@ -150,7 +150,7 @@ def test_days_add_up_over_many_writes_and_count_the_whole_origin_only(open_store
     assert store.uptimes(["c1"], "2024-10-05") == [second]
 
 
-def hours(store: SqlHealthStore, **fields) -> list[HourSum]:
+def hours(store: HealthStore, **fields) -> list[HourSum]:
     return sorted(
         store.hours(HourQuestion(0, NOW_MS * 2, **fields)),
         key=lambda one: (one.check_id, one.hour_ms, one.region, one.reason),
@@ -200,7 +200,7 @@ def test_events_of_an_older_version_get_hourly_sums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "OLDER_AT_ONCE", 3)
-    store = SqlHealthStore(default_url(tmp_path))
+    store = HealthStore(default_url(tmp_path))
     found = [event(NOW_MS + number) for number in range(10)]
     store.save(HealthBatch(events=found), NOW_MS)
     store.close()
@@ -209,7 +209,7 @@ def test_events_of_an_older_version_get_hourly_sums(
             connection.execute(f"DROP TABLE {table}")
         for column in ("dns_ms", "request_ms"):
             connection.execute(f"ALTER TABLE health_events DROP COLUMN {column}")
-    store = SqlHealthStore(default_url(tmp_path))
+    store = HealthStore(default_url(tmp_path))
     assert store.events(EventQuestion(0, NOW_MS * 2)) == found[::-1]
     for number in range(10, 16):
         store.save(HealthBatch(events=[event(NOW_MS + number)]), NOW_MS)
@@ -267,7 +267,7 @@ def test_a_term_that_would_end_after_any_that_begins_now_is_over(open_store) -> 
 
 
 def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    store = SqlHealthStore(default_url(tmp_path))
+    store = HealthStore(default_url(tmp_path))
     store.save(HealthBatch({"c1": Condition()}), NOW_MS)
     with sqlite3.connect(tmp_path / "health.db") as connection:
         connection.execute(

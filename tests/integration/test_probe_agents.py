@@ -19,7 +19,7 @@ from greenroom.health.agent import ProbeAgent, ReportFailed
 from greenroom.health.agent_link import AgentLink
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore
+from greenroom.health.store import HealthStore
 from greenroom.health.store import default_url as health_url
 from greenroom.model.change import Put
 from greenroom.model.health_check import REGIONS
@@ -199,7 +199,7 @@ def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_v
 
 
 def agent_events(folder: Path, since_ms: int) -> list[CheckEvent]:
-    store = SqlHealthStore(health_url(folder))
+    store = HealthStore(health_url(folder))
     found = [
         event
         for event in store.events(EventQuestion(since_ms, CLOCK.now_ms() + 1))

@@ -27,12 +27,8 @@ from greenroom.model.fields import is_sealed, key_of_sealed
 from greenroom.model.notification import PagerdutyService, Webhook
 from greenroom.outbound import Guard
 from greenroom.runtime.data_dir import CannotStart
-from greenroom.runtime.local_config import (
-    config_service_beside,
-    keep_sealed,
-    rotate_secrets,
-    seals_of,
-)
+from greenroom.runtime.local_config import config_service_beside
+from greenroom.runtime.stored_secrets import keep_sealed, rotate_secrets, seals_of
 
 RECORDS = (
     Webhook(

@@ -24,7 +24,7 @@ from greenroom.configuration.state import LostState, RoomState, SyncState
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.decision.explain import Explanation
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore
+from greenroom.health.store import HealthStore
 from greenroom.model.change import Put
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
@@ -102,7 +102,7 @@ async def finds_all_well(_check: HealthCheck) -> ProbeResult:
 def health_of(store: SqlStore, clock: StandingClock) -> HealthService:
     """Health checks that nothing probes: their loops do not run, but agents may report."""
     url = f"sqlite:///{Path(store.name.removeprefix('sqlite:///')).with_name('health.db')}"
-    health = HealthService(SqlHealthStore(url), None, clock.now_ms, finds_all_well)
+    health = HealthService(HealthStore(url), None, clock.now_ms, finds_all_well)
     health.leads = True
     return health
 

@@ -39,8 +39,8 @@ from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
-from greenroom.runtime.local_config import seals_of
 from greenroom.runtime.status_page import ShownStatusPages
+from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
 from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
 from greenroom.web.config_service import ConfigService

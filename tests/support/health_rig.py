@@ -12,7 +12,7 @@ from time import monotonic
 from greenroom.errors import StorageFailed
 from greenroom.health.alerts import Placed
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 from greenroom.model.alert import Alert
 from greenroom.model.health_check import HealthCheck, effective
 from greenroom.model.probe import ProbeResult, Reason
@@ -82,7 +82,7 @@ async def serving(
     folder: Path, origin: Origin, sink: Sink, holder: str = "a", checks: Sequence[HealthCheck] = ()
 ) -> AsyncIterator[HealthService]:
     """A service that runs meanwhile."""
-    store = SqlHealthStore(default_url(folder))
+    store = HealthStore(default_url(folder))
     service = HealthService(store, sink, CLOCK.now_ms, origin.probe, holder=holder)
     service.configure(placed(*checks))
     task = asyncio.create_task(service.run())

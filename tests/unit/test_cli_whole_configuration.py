@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from greenroom.cli import app
 from greenroom.configuration.store import SqlStore, default_url
-from greenroom.runtime.local_config import seals_of
+from greenroom.runtime.stored_secrets import seals_of
 
 DOCUMENT = """
 [[lists]]

@@ -29,13 +29,13 @@ from greenroom.health.rules.memory import (
     HOUR_MS,
     TIMES,
     EventQuestion,
-    HealthHistory,
     HourQuestion,
     HourSum,
     KeptEvent,
 )
 from greenroom.health.rules.sketch import Sketch
 from greenroom.health.service import HealthService
+from greenroom.health.store import HealthStore
 from greenroom.model.probe import CheckEvent
 
 EVENTS_MAX = 100_000
@@ -156,7 +156,7 @@ def _question(query: DatasetQuery, now_ms: int) -> EventQuestion:
 
 
 def _newest(
-    history: HealthHistory, question: EventQuestion, query: DatasetQuery
+    history: HealthStore, question: EventQuestion, query: DatasetQuery
 ) -> list[EventValues]:
     """As many as are asked for, if the newest are; else all of at most EVENTS_MAX."""
     by_time = not query.order or query.order[0] == OrderBy("", "datetime", descending=True)
@@ -169,7 +169,7 @@ def _newest(
     return found
 
 
-def _log(history: HealthHistory, question: EventQuestion, any_number: bool) -> Iterator[KeptEvent]:
+def _log(history: HealthStore, question: EventQuestion, any_number: bool) -> Iterator[KeptEvent]:
     """Newest first, a page at a time. Raises QuestionRefused unless `any_number` is fine."""
     if not any_number and history.count(question, EVENTS_MAX + 1) > EVENTS_MAX:
         raise QuestionRefused(
@@ -185,7 +185,7 @@ def _log(history: HealthHistory, question: EventQuestion, any_number: bool) -> I
 
 
 def _counted(
-    history: HealthHistory, question: EventQuestion, query: DatasetQuery
+    history: HealthStore, question: EventQuestion, query: DatasetQuery
 ) -> Iterator[_Counted]:
     wanted = HourQuestion(
         question.since_ms, question.until_ms, question.check_ids, question.zone_id,
@@ -208,7 +208,7 @@ def _counted(
         _in_time(query)
 
 
-def _fits(history: HealthHistory, question: EventQuestion, hours: HourQuestion) -> bool:
+def _fits(history: HealthStore, question: EventQuestion, hours: HourQuestion) -> bool:
     """All events are kept, and are few enough to read."""
     if history.count(question, EVENTS_MAX + 1) > EVENTS_MAX:
         return False

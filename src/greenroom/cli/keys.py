@@ -69,7 +69,7 @@ def rotate_secrets(data: ExistingDataOption = None, store: ExistingStoreOption =
 
     Older keys stay in secrets.json, because a restored copy of the database needs them.
     """
-    from greenroom.runtime.local_config import rotate_secrets
+    from greenroom.runtime.stored_secrets import rotate_secrets
 
     try:
         say(rotate_secrets(data or default_data(), store))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.configuration.stored_records import FieldSeals, NoSeals, with_rows
+from greenroom.configuration.stored_records import SealedFields, with_rows
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import (
     KINDS,
@@ -26,10 +26,10 @@ VERSION = 1
 class ConfigCopy:
     """The SHA-256 of the rest on a line, then JSON. Replaced atomically."""
 
-    def __init__(self, path: Path, seals: FieldSeals | None = None) -> None:
+    def __init__(self, path: Path, seals: SealedFields | None = None) -> None:
         """`seals` None: secrets are written as they are."""
         self.path = path
-        self._seals = seals or NoSeals()
+        self._seals = seals or SealedFields()
 
     def save(self, configuration: Configuration) -> None:
         """Raises StorageFailed and keeps the old copy."""

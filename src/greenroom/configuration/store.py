@@ -14,8 +14,7 @@ import msgspec
 from sqlalchemy import URL, ColumnElement, Connection, delete, func, insert, select, tuple_, update
 
 from greenroom.configuration.stored_records import (
-    FieldSeals,
-    NoSeals,
+    SealedFields,
     unreadable,
     unsealed,
     with_rows,
@@ -67,7 +66,7 @@ def store_exists(url: str) -> bool:
 
 
 class SqlStore:
-    def __init__(self, url: str, seals: FieldSeals | None = None) -> None:
+    def __init__(self, url: str, seals: SealedFields | None = None) -> None:
         """Does not connect yet. Raises InvalidConfig for an invalid address, StorageFailed when its
         driver is missing.
         """
@@ -77,7 +76,7 @@ class SqlStore:
         self._guard = threading.RLock()
         self._prepared = False
         self._known = self._all_open = Configuration()
-        self._seals = seals or NoSeals()
+        self._seals = seals or SealedFields()
         self.changes = ChangeNotifier()
         self.sessions = SqlSessions(self.transaction)
 
@@ -285,7 +284,7 @@ def _persist(
     revision: int,
     author: str,
     now_ms: int,
-    seals: FieldSeals,
+    seals: SealedFields,
 ) -> None:
     made = [_row(step, seals) for step in steps if step.before is None]
     for step in steps:
@@ -313,7 +312,7 @@ def _persist(
             connection.execute(delete(audit).where(old))
 
 
-def _row(step: Step, seals: FieldSeals) -> dict[str, Any]:
+def _row(step: Step, seals: SealedFields) -> dict[str, Any]:
     entry = step.entry
     return {
         "kind": step.kind,

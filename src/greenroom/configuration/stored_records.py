@@ -7,72 +7,48 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
 from greenroom.errors import GreenroomError, InvalidConfig, Problem, StorageFailed
+from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.model.configuration import KINDS, SEALED_KINDS, Configuration, Entry, Unusable
 from greenroom.model.fields import is_sealed, stand_in
 from greenroom.model.room import Room
 from greenroom.model.zone import NO_ORIGIN, Zone
 
-# Seals the secret fields of records for storage. In memory secrets are plain; a field whose key
-# is missing on this machine stays sealed.
-
-
-class SecretBox(Protocol):
-    """Methods block on a disk."""
-
-    def seal(self, secret: str, of: str) -> str:
-        """Bound to the id of its owner. Raises StorageFailed or InvalidConfig."""
-
-    def open(self, sealed: str, of: str) -> str:
-        """Returns unsealed secrets as they are. Raises StorageFailed when the key is not here or is
-        not the owner's; InvalidConfig when the keys are unusable.
-        """
-
-
-class FieldSeals(Protocol):
-    def sealed(self, kind: str, record: Any) -> Any:
-        """Raises StorageFailed without a key, if none can be made."""
-
-    def opened(self, kind: str, record: Any) -> Any:
-        """Fields that cannot be opened here stay sealed."""
-
 
 class SealedFields:
-    def __init__(self, box: SecretBox) -> None:
-        self._box = box
+    """Seals the secret fields of records for storage; in memory secrets are plain."""
+
+    def __init__(self, secrets: SealedSecrets | None = None) -> None:
+        """None: secrets are stored as they are. Its methods block on a disk."""
+        self._secrets = secrets
 
     def sealed(self, kind: str, record: Any) -> Any:
         """The record for storage. Raises StorageFailed without a key, if none can be made."""
-        closed = {}
+        secrets, closed = self._secrets, {}
+        if secrets is None:
+            return record
         try:
             for name, text in _secrets(kind, record):
                 if not is_sealed(text):
-                    closed[name] = self._box.seal(text, _owner(kind, record.id, name))
+                    closed[name] = secrets.seal(text, _owner(kind, record.id, name))
         except InvalidConfig as error:
             raise StorageFailed(f"secrets cannot be sealed: {error}") from None
         return replace(record, **closed) if closed else record
 
     def opened(self, kind: str, record: Any) -> Any:
+        """Fields that cannot be opened here stay sealed."""
         plain = {}
         for name, text in _secrets(kind, record):
-            if is_sealed(text):
+            if self._secrets is not None and is_sealed(text):
                 try:
-                    plain[name] = self._box.open(text, _owner(kind, record.id, name))
+                    plain[name] = self._secrets.open(text, _owner(kind, record.id, name))
                 except GreenroomError:
                     continue
         return replace(record, **plain) if plain else record
-
-
-class NoSeals:
-    def sealed(self, _kind: str, record: Any) -> Any:
-        return record
-
-    def opened(self, _kind: str, record: Any) -> Any:
-        return record
 
 
 def unreadable(kind: str, record: Any) -> bool:

@@ -13,13 +13,13 @@ from greenroom.health.rules.memory import (
     HOUR_MS,
     TIMES,
     EventQuestion,
-    HealthHistory,
     HourQuestion,
     KeptEvent,
     StepCount,
     Timing,
 )
 from greenroom.health.rules.sketch import Sketch
+from greenroom.health.store import HealthStore
 from greenroom.model.probe import ProbeResult
 
 K = TypeVar("K")
@@ -75,7 +75,7 @@ class Latency(NamedTuple):
 
 
 def span_for(
-    history: HealthHistory, check_ids: Sequence[str], begin_ms: int, end_ms: int, step_ms: int
+    history: HealthStore, check_ids: Sequence[str], begin_ms: int, end_ms: int, step_ms: int
 ) -> HealthSpan:
     hourly = bool(check_ids) and not _readable(history, check_ids, begin_ms, end_ms)
     step_ms = max(step_ms, HOUR_MS) if hourly else step_ms
@@ -83,7 +83,7 @@ def span_for(
     return HealthSpan(begin_ms, end_ms, step_ms, hourly)
 
 
-def _readable(history: HealthHistory, check_ids: Sequence[str], begin_ms: int, end_ms: int) -> bool:
+def _readable(history: HealthStore, check_ids: Sequence[str], begin_ms: int, end_ms: int) -> bool:
     """All events are kept, and are few enough."""
     if end_ms - begin_ms > EVENTS_MS:
         return False
@@ -97,7 +97,7 @@ def _readable(history: HealthHistory, check_ids: Sequence[str], begin_ms: int, e
 
 
 def _counts(
-    history: HealthHistory, check_ids: Sequence[str], span: HealthSpan, *, probes: bool
+    history: HealthStore, check_ids: Sequence[str], span: HealthSpan, *, probes: bool
 ) -> list[StepCount]:
     """Of probes, or of verdicts."""
     kind = {"probes": True} if probes else {"scope": "overall"}
@@ -108,7 +108,7 @@ def _counts(
 
 
 def availability(
-    history: HealthHistory, check_ids: Sequence[str], span: HealthSpan
+    history: HealthStore, check_ids: Sequence[str], span: HealthSpan
 ) -> dict[str, dict[int, UptimeShare]]:
     """Check -> step -> share of healthy verdicts."""
     found: dict[str, dict[int, UptimeShare]] = {check_id: {} for check_id in check_ids}
@@ -133,7 +133,7 @@ def _plus(share: UptimeShare, one: StepCount) -> UptimeShare:
 
 
 def uptimes(
-    history: HealthHistory, check_ids: Collection[str], span: HealthSpan
+    history: HealthStore, check_ids: Collection[str], span: HealthSpan
 ) -> dict[str, UptimeShare]:
     """Of any number of checks."""
     if span.end_ms - span.begin_ms > SHORT_MS:
@@ -148,7 +148,7 @@ def uptimes(
 
 
 def failures(
-    history: HealthHistory, check_ids: Sequence[str], span: HealthSpan
+    history: HealthStore, check_ids: Sequence[str], span: HealthSpan
 ) -> tuple[dict[str, dict[int, int]], int]:
     """Reason -> step -> failed probes, the most frequent reason first; and the number of probes."""
     found: dict[str, dict[int, int]] = {}
@@ -162,7 +162,7 @@ def failures(
     return dict(ordered), total
 
 
-def _timings(history: HealthHistory, check_id: str, span: HealthSpan) -> Sequence[Timing]:
+def _timings(history: HealthStore, check_id: str, span: HealthSpan) -> Sequence[Timing]:
     if span.hourly:
         return history.hour_timings(
             HourQuestion(span.begin_ms, span.end_ms, [check_id], probes=True)
@@ -170,7 +170,7 @@ def _timings(history: HealthHistory, check_id: str, span: HealthSpan) -> Sequenc
     return history.timings(EventQuestion(span.begin_ms, span.end_ms, [check_id], probes=True))
 
 
-def latency(history: HealthHistory, check_id: str, span: HealthSpan) -> Latency:
+def latency(history: HealthStore, check_id: str, span: HealthSpan) -> Latency:
     parts: dict[tuple[str, int], list[Sketch]] = {}
     shares: dict[str, UptimeShare] = {}
     for one in _timings(history, check_id, span):
@@ -223,9 +223,7 @@ def _at(of: dict[K, list[Sketch]], key: K) -> list[Sketch]:
     return of[key]
 
 
-def log(
-    history: HealthHistory, check_ids: Sequence[str], question: EventQuestion
-) -> list[KeptEvent]:
+def log(history: HealthStore, check_ids: Sequence[str], question: EventQuestion) -> list[KeptEvent]:
     """Newest first. One check at a time: each is sorted in the database already."""
     pages = [history.log(replace(question, check_ids=[check_id])) for check_id in check_ids]
     newest = merge(*pages, key=lambda kept: (-kept.event.at_ms, -kept.number))

@@ -19,9 +19,10 @@ from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.outcome import Pending
 from greenroom.health.previews import PreviewChecks
 from greenroom.health.rules.condition import Condition
-from greenroom.health.rules.memory import HealthHistory, HealthMemory, HealthStore
+from greenroom.health.rules.memory import HealthMemory
 from greenroom.health.rules.roster import LOCAL, Agent
 from greenroom.health.runner import Probe, ProbeRunner, RunnerFigures
+from greenroom.health.store import HealthStore
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import (
     AgentOrders,
@@ -247,7 +248,7 @@ class HealthService:
         return [(agent, agent.name in lost) for agent in self._monitor.agents()]
 
     @property
-    def history(self) -> HealthHistory:
+    def history(self) -> HealthStore:
         return self._store
 
     # -- loops -------------------------------------------------------------------------------------

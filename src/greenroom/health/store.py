@@ -168,7 +168,9 @@ def default_url(data: Path) -> str:
     return URL.create("sqlite", database=str(data.absolute() / "health.db")).render_as_string()
 
 
-class SqlHealthStore:
+class HealthStore:
+    """Several processes may share it; one leads. All methods block and raise StorageFailed."""
+
     def __init__(self, url: str) -> None:
         """Does not connect yet. Raises InvalidConfig, or StorageFailed without a driver."""
         address = read_url(url)
@@ -192,6 +194,7 @@ class SqlHealthStore:
         return HealthMemory(found, known)
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
+        """Also removes old events."""
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
             self._save_conditions(connection, batch)
@@ -226,6 +229,7 @@ class SqlHealthStore:
             connection.execute(delete(alerts).where(alerts.c.number.in_(numbers)))
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
+        """Newest first, as those of `log`."""
         return [kept.event for kept in self.log(question)]
 
     def log(self, question: EventQuestion) -> list[KeptEvent]:
@@ -270,7 +274,9 @@ class SqlHealthStore:
         return [Timing(row[0], row[1], bool(row[2]), 1, row[3:]) for row in self._read(wanted)]
 
     def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
-        """Whole days from the sums of days: there are few."""
+        """Check -> (healthy verdicts, verdicts) of whole hours, of all checks. Whole days are from the
+        sums of days: there are few.
+        """
         self._prepare()
         first, last = -(-since_ms // DAY_MS) * DAY_MS, until_ms // DAY_MS * DAY_MS
         edges = [(since_ms, first), (last, until_ms)] if first < last else [(since_ms, until_ms)]
@@ -302,6 +308,7 @@ class SqlHealthStore:
     def counts(
         self, check_id: str, since_ms: int, until_ms: int
     ) -> list[tuple[str, str, str, int]]:
+        """(region, scope, reason or empty, number of events)."""
         of = (events.c.region, events.c.scope, events.c.reason)
         wanted = select(*of, func.count()).where(
             events.c.check_id == check_id, events.c.at_ms >= since_ms, events.c.at_ms < until_ms

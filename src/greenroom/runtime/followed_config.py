@@ -19,11 +19,10 @@ from greenroom.notifier import ChangeNotifier
 from greenroom.rules import Lookups
 from greenroom.runtime.assemble import lookups
 from greenroom.runtime.data_dir import DataDir
-from greenroom.runtime.health import own
-from greenroom.runtime.local_config import keep_sealed, seals_of
-from greenroom.runtime.published_listeners import PublishedListeners
+from greenroom.runtime.published_listeners import PublishedListeners, places_of
 from greenroom.runtime.reload import Reloader, StoreFollower
 from greenroom.runtime.room_compiler import compile_faults
+from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.settings.process import Address
 
 ApplyRunning = Callable[[Config, Lookups, bool], Awaitable[None]]
@@ -72,7 +71,7 @@ class FollowedConfig:
         store = self.store = SqlStore(self._file.store or default_url(data.path), seals)
         undo.callback(store.close)
         published = self.published = PublishedListeners(
-            own(listeners), store.sessions, self._now_ms
+            places_of(listeners), store.sessions, self._now_ms
         )
         undo.callback(published.withdraw)
         self.layered = LayeredStore(

@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,7 +25,7 @@ from greenroom.health.rules.origin import (
     origin_status,
 )
 from greenroom.health.service import HealthService
-from greenroom.health.store import SqlHealthStore, default_url
+from greenroom.health.store import HealthStore, default_url
 from greenroom.health.tls import TlsContexts
 from greenroom.model.alert import Alert
 from greenroom.model.clock import Clock
@@ -36,7 +36,6 @@ from greenroom.notifier import ChangeNotifier, Wake
 from greenroom.outbound import Guard
 from greenroom.outbound.guard import Listening
 from greenroom.runtime.assemble import origins
-from greenroom.settings.process import Address
 
 LOOK_S = 0.3
 
@@ -71,7 +70,7 @@ class ProcessHealth:
         config = running()
         self._running = running
         self._applied = applied
-        self._store = SqlHealthStore(
+        self._store = HealthStore(
             config.store if config.store.startswith("postgres") else default_url(data)
         )
         self._guard = Guard(
@@ -220,20 +219,6 @@ def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[s
         found[room.id] = known.of(
             room, (origin.host, origin.port) if origin and not origin.path else None
         )
-    return found
-
-
-@cache
-def own(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
-    """(file, 0) for Unix sockets; host names are looked up, once."""
-    found = [(address.path, 0) for address in listeners if address.path]
-    for host, port in [address[:2] for address in listeners if not address.path]:
-        found.append((host, port))
-        with contextlib.suppress(OSError):
-            found += [
-                (str(entry[4][0]), port)
-                for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            ]
     return found
 
 

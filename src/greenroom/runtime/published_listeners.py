@@ -15,6 +15,7 @@ import msgspec
 from greenroom.errors import StorageFailed
 from greenroom.model.account import LISTENERS, SessionRow
 from greenroom.outbound.policy import read_address
+from greenroom.settings.process import Address
 from greenroom.web.stores import SessionStore
 
 READ_S = 5.0
@@ -32,11 +33,24 @@ _NETWORK = Path("/proc/self/ns/net")
 _Places = Collection[tuple[str, int]]
 
 
+def places_of(listeners: tuple[Address, ...]) -> list[tuple[str, int]]:
+    """(file, 0) for Unix sockets; host names are looked up."""
+    found = [(address.path, 0) for address in listeners if address.path]
+    for host, port in [address[:2] for address in listeners if not address.path]:
+        found.append((host, port))
+        with contextlib.suppress(OSError):
+            found += [
+                (str(entry[4][0]), port)
+                for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            ]
+    return found
+
+
 class PublishedListeners:
     """Methods that read the store block and raise StorageFailed."""
 
     def __init__(self, own: _Places, rows: SessionStore, now_ms: Callable[[], int]) -> None:
-        """Numeric addresses; a Unix socket its file, and 0."""
+        """`own`: as `places_of` gives them."""
         self._own = own
         self._rows = rows
         self._now_ms = now_ms

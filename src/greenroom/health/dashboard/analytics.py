@@ -13,7 +13,8 @@ from greenroom.health import figures
 from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.figures import HealthSpan, Latency, UptimeShare
 from greenroom.health.monitor import GLOBAL
-from greenroom.health.rules.memory import EventQuestion, HealthHistory, KeptEvent
+from greenroom.health.rules.memory import EventQuestion, KeptEvent
+from greenroom.health.store import HealthStore
 from greenroom.model.configuration import Entry
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REASON_WORDS, Reason
@@ -112,7 +113,7 @@ def show(page: PageRequest) -> Response:
 
 
 def _values(
-    page: PageRequest, history: HealthHistory, checks: Mapping[str, Entry[HealthCheck]]
+    page: PageRequest, history: HealthStore, checks: Mapping[str, Entry[HealthCheck]]
 ) -> dict[str, Any]:
     now_s, named = page.now_ms // 1000, page.query("span")
     asked = asked_range(page)

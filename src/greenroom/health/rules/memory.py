@@ -1,5 +1,5 @@
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -163,60 +163,3 @@ class Uptime(msgspec.Struct, frozen=True):
     good: int
     total: int
     rtt_ms: float  # mean of the good probes
-
-
-class HealthHistory(Protocol):
-    """All methods block and raise StorageFailed."""
-
-    def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Newest first."""
-
-    def log(self, question: EventQuestion) -> list[KeptEvent]:
-        """Newest first."""
-
-    def event(self, number: int) -> CheckEvent | None: ...
-
-    def count(self, question: EventQuestion, most: int) -> int:
-        """At most `most` are counted."""
-
-    def oldest_ms(self) -> int | None:
-        """The oldest event kept."""
-
-    def hours(self, question: HourQuestion) -> list[HourSum]: ...
-
-    def hour_counts(self, question: HourQuestion) -> list[StepCount]: ...
-
-    def hour_timings(self, question: HourQuestion) -> list[Timing]: ...
-
-    def timings(self, question: EventQuestion) -> list[Timing]: ...
-
-    def step_counts(self, question: EventQuestion, step_ms: int) -> list[StepCount]: ...
-
-    def availability(self, since_ms: int, until_ms: int) -> Mapping[str, tuple[int, int]]:
-        """Check -> (healthy verdicts, verdicts) of whole hours, of all checks."""
-
-    def counts(
-        self, check_id: str, since_ms: int, until_ms: int
-    ) -> list[tuple[str, str, str, int]]:
-        """(region, scope, reason or empty, number of events)."""
-
-    def uptimes(self, check_ids: Collection[str], since_day: str) -> list[Uptime]: ...
-
-
-class HealthStore(HealthHistory, Protocol):
-    """Several processes may share it; one leads. All methods block and raise StorageFailed."""
-
-    def load(self) -> HealthMemory: ...
-
-    def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """Also removes old events."""
-
-    def alerts(self) -> list[tuple[int, Alert]]: ...
-
-    def handed_on(self, numbers: Sequence[int]) -> None: ...
-
-    def acquire(self, holder: str, term_ms: int) -> bool: ...
-
-    def release(self, holder: str) -> None: ...
-
-    def close(self) -> None: ...

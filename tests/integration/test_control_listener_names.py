@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from greenroom.config.load import load_config
-from greenroom.runtime.control_plane import control_listeners
+from greenroom.runtime.control_plane import control_listener
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
 
@@ -41,7 +41,7 @@ def answers(tmp_path: Path, settings: str, hosts: tuple[str, ...]) -> dict[str, 
     config = load_config(file)
 
     async def story() -> dict[str, int]:
-        (listener,) = control_listeners(
+        listener = control_listener(
             PlainTextResponse("figures"), lambda: config, bind(Address("127.0.0.1", 0), "a test")
         )
         await listener.start()

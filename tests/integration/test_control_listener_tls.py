@@ -14,7 +14,7 @@ from greenroom.config.addresses import exposure_notes
 from greenroom.config.config import Config
 from greenroom.config.load import load_config
 from greenroom.errors import InvalidConfig
-from greenroom.runtime.control_plane import control_listeners
+from greenroom.runtime.control_plane import control_listener
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
 
@@ -52,9 +52,7 @@ def test_it_speaks_https_only_and_takes_a_new_certificate_without_a_restart(tmp_
     assert {tmp_path / "cert.pem", tmp_path / "key.pem"} <= set(config.files)
 
     async def story() -> None:
-        (listener,) = control_listeners(
-            scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test")
-        )
+        listener = control_listener(scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test"))
         await listener.start()
         address = bound(listener._listener)
 

@@ -22,7 +22,7 @@ from greenroom.gateway.wire.hop import marked_line
 from greenroom.model.change import Put
 from greenroom.outbound import OutboundPolicy, OutboundRefused
 from greenroom.runtime.clock import MonotonicClock
-from greenroom.runtime.control_plane import control_listeners
+from greenroom.runtime.control_plane import control_listener
 from greenroom.runtime.dashboard import Running, open_dashboard
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
@@ -166,7 +166,7 @@ def test_a_control_listener_refuses_what_came_through_a_gateway(tmp_path: Path) 
     mark = marked_line([b"a-cdn"]).decode().partition(": ")[2]
 
     async def story() -> list[int]:
-        (listener,) = control_listeners(
+        listener = control_listener(
             PlainTextResponse("figures"), lambda: config, bind(Address("127.0.0.1", 0), "a test")
         )
         await listener.start()

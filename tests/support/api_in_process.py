@@ -117,7 +117,7 @@ class ApiInProcess:
     def __post_init__(self) -> None:
         self.watched = Watched(self.clock)
         self.health = health_of(self.store, self.clock)
-        parts = (
+        api = management_api(
             self.store,
             self.store.sessions,
             self.clock,
@@ -126,10 +126,8 @@ class ApiInProcess:
             self.watched,
             self.health,
         )
-        self.app = Starlette(
-            routes=[under_prefix(management_api(*parts, center_view=self.watched))]
-        )
-        self.routes = management_api(*parts).app.routes
+        self.app = Starlette(routes=[under_prefix(api)])
+        self.routes = api.app.routes
         self.token = self.make_token("everything", "edit", "analytics", "probe")
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

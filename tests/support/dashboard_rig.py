@@ -32,7 +32,7 @@ from greenroom.configuration.state import (
 )
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard import Dashboard
-from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, TICKET_KEYS, ExampleWait
+from greenroom.dashboard.parts import DRY_RUNS, TICKET_KEYS, ExampleWait
 from greenroom.decision.room_view import RoomView
 from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.keys.ticket_keys import KeyRing
@@ -163,7 +163,7 @@ class DashboardRig:
         self.shown = ShownState(self.clock)
         parts = PageParts()
         parts.put(OIDC, lambda: self.oidc).put(TICKET_KEYS, self.ticket_keys)
-        parts.put(DATA_CENTERS, self.shown).put(ORIGIN_PROBLEMS, origin_problems)
+        parts.put(ORIGIN_PROBLEMS, origin_problems)
         parts.put(HEALTH_VIEW, health_of(self.store, self.clock)).put(DRY_RUNS, self.dry_runs)
         status = ShownStatusPages(lambda: self.settings, self._status_facts)  # type: ignore[arg-type,return-value]
         parts.put(STATUS_PREVIEW, status)

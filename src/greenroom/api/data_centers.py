@@ -91,8 +91,7 @@ async def give_up(
     """Give up a data center in which nothing runs any more: others get its units when its last
     session must have ended.
     """
-    known = request.app.state
-    found = await data_centers.give_up(known.data_centers, known.observed.state(), data_center)
+    found = await data_centers.give_up(request.app.state.observed, data_center)
     log.warning("data_center_given_up", data_center=data_center, author=caller.author)
     await run_in_threadpool(data_centers.noted, config_service, caller.author, found)
     return answered(found)

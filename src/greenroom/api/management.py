@@ -33,7 +33,7 @@ from greenroom.configuration.routes import (
     rules,
     zones,
 )
-from greenroom.configuration.state import DataCenterView, Observed
+from greenroom.configuration.state import Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.health import routes as health_checks
 from greenroom.health.service import HealthService
@@ -102,7 +102,6 @@ def management_api(
     health: HealthService | None = None,
     notifications: NotificationView | None = None,
     datasets: Mapping[str, DatasetAnswer] = NO_DATASETS,
-    center_view: DataCenterView | None = None,
 ) -> Front:
     """`sessions` counts wrong tokens."""
     previews = Previews(clock)
@@ -119,7 +118,6 @@ def management_api(
     app.state.health = health
     app.state.notifications = notifications or NoNotifications()
     app.state.outbound = SlowWork(4)
-    app.state.data_centers = center_view
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     return Front(app)

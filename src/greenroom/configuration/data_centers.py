@@ -7,7 +7,7 @@ from typing import Any
 
 from greenroom.admission.coordinator.coordinator import ORPHAN_SLACK_MS
 from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.configuration.state import DataCenterView, ProcessState, SyncState
+from greenroom.configuration.state import Observed, ProcessState, SyncState
 from greenroom.errors import StorageFailed
 from greenroom.model.room import Room
 from greenroom.web.api_schema import ApiSchema, computed
@@ -82,13 +82,11 @@ def givable(state: ProcessState, name: str) -> Json:
     return _shown(state, sync, name)
 
 
-async def give_up(view: DataCenterView | None, state: ProcessState, name: str) -> Json:
+async def give_up(observed: Observed, name: str) -> Json:
     """In the event loop. Raises Refused."""
-    found = givable(state, name)
-    if view is None:
-        raise Refused(ApiFault(Code.UNAVAILABLE, "no gateway is running"))
+    found = givable(observed.state(), name)
     try:
-        await view.give_up(name)
+        await observed.give_up(name)
     except StorageFailed as error:
         raise Refused(ApiFault(Code.UNAVAILABLE, str(error))) from None
     return found

@@ -218,9 +218,5 @@ class Observed(Protocol):
     async def push_figures(self, room: Room, found: Mapping[str, Exported]) -> None:
         """About the room's origin, by instance. Raises FiguresRefused or StorageFailed."""
 
-
-class DataCenterView(Protocol):
-    """Belongs to the event loop."""
-
     async def give_up(self, data_center: str) -> None:
-        """Nothing runs there any more. Raises StorageFailed."""
+        """In the event loop: nothing runs there any more. Raises StorageFailed."""

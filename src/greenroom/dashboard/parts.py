@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from greenroom.configuration.state import (
-    DataCenterView,
-)
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.keys.ticket_keys import TicketKey
 from greenroom.web.pages.request import PagePart
@@ -55,7 +52,6 @@ class DryRuns(Protocol):
         """Starts the simulation at the first call."""
 
 
-DATA_CENTERS = PagePart[DataCenterView]("data centers")
 DRY_RUNS = PagePart[DryRuns]("dry runs")
 FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
 """The picture as a `data:` URL; blocks. Raises GreenroomError."""

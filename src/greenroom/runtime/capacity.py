@@ -150,7 +150,7 @@ class ProcessCapacity:
         for name, report in accepted_push(room, found, known, self._now_ms()).items():
             await self._exchange.report(report, name)
 
-    def hold_rooms(self, table: RoomTable) -> None:
+    def apply_limits(self, table: RoomTable) -> None:
         modes = {room_id: schedule.now.room.capacity for room_id, schedule in table.rooms.items()}
         self._states = {
             room_id: state
@@ -187,7 +187,7 @@ class ProcessCapacity:
             try:
                 await self._tick(table(), overloaded=late_s >= OVERLOADED_S)
                 if self._reported:
-                    self.hold_rooms(table())  # it may have changed meanwhile
+                    self.apply_limits(table())  # it may have changed meanwhile
             except StorageFailed as error:  # what was applied last holds
                 log.warning("capacity_not_exchanged", reason=str(error))
             await asyncio.sleep(max(TICK_S / 4, due_s - loop.time()))

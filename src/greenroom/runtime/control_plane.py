@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from starlette.routing import BaseRoute
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from greenroom.accounts.dashboard.session import oidc_settings
 from greenroom.accounts.sign_in import LINK_PATH
-from greenroom.analytics.graphql.datasets import DatasetAnswer
+from greenroom.alerts.service import Notifications
 from greenroom.api.app import control_app, under_prefix
 from greenroom.api.data_centers import draw_routes
 from greenroom.api.management import management_api
@@ -23,21 +23,20 @@ from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.tls import server_context
-from greenroom.ledgers.draws import DrawFiles
+from greenroom.health.service import HealthService
 from greenroom.model.clock import Clock
-from greenroom.outbound.guard import Listening
+from greenroom.runtime.analytics import NoAnalytics
 from greenroom.runtime.assemble import process_policy
-from greenroom.runtime.dashboard import (
-    Running,
-    open_dashboard,
-)
+from greenroom.runtime.dashboard import KeyFile, Running, open_dashboard
+from greenroom.runtime.data_dir import DataDir
+from greenroom.runtime.explain import RunningExplain
+from greenroom.runtime.followed_config import FollowedConfig
 from greenroom.runtime.listener import AppListener
 from greenroom.runtime.metrics_export import export_metrics
 from greenroom.runtime.rebinding import BehindProxy, OwnNamesOnly
 from greenroom.runtime.status_page import StatusListeners
 from greenroom.settings.process import Address
 from greenroom.web.client_address import WithClientAddress
-from greenroom.web.stores import ConfigStore, SessionStore
 
 
 class ControlListener(AppListener):
@@ -54,66 +53,80 @@ class ControlListener(AppListener):
             self._tls.load_cert_chain(config.control_tls.cert, config.control_tls.key)
 
 
-def control_listeners(
-    app: ASGIApp, config: Callable[[], Config], listener: socket.socket | None
-) -> list[ControlListener]:
+def control_listener(
+    app: ASGIApp, config: Callable[[], Config], listener: socket.socket
+) -> ControlListener:
     def policy() -> ForwardedPolicy:
         return process_policy(config())
 
-    if listener is None:
-        return []
     by_socket = listener.family == socket.AF_UNIX
     known = WithClientAddress(app, policy, by_socket=by_socket)
     placed = BehindProxy(known, policy, PREFIX, by_socket=by_socket)
-    return [ControlListener(OwnNamesOnly(placed, policy), listener, config())]
+    return ControlListener(OwnNamesOnly(placed, policy), listener, config())
 
 
 class ControlPlane:
     def __init__(
         self,
-        running: Running,
-        store: ConfigStore,
-        sessions: SessionStore,
+        observed: Observed,
+        followed: FollowedConfig,
+        data: DataDir,
         clock: Clock,
-        answers: Mapping[str, DatasetAnswer],
+        health: HealthService,
+        notifications: Notifications,
+        analytics: NoAnalytics,
         status: StatusListeners,
-        config: Callable[[], Config],
         routes: Sequence[BaseRoute],
-        draws: DrawFiles,
-        listening: Listening,
         listener: socket.socket | None,
     ) -> None:
-        """`answers` as for `open_dashboard`; `routes` beside the API's; no `listener`: none."""
+        """`routes` beside the API's; no `listener`: none."""
+
+        def config() -> Config:
+            return followed.config
+
+        store, sessions, answers = followed.layered, followed.store.sessions, analytics.answers()
+        running = Running(
+            observed,
+            RunningExplain(config, followed.lookups, clock.now_ms, observed),
+            followed.origin_problems,
+            health,
+            notifications,
+            analytics.store(),
+            status.preview(),
+            KeyFile(data.path, clock),
+        )
         api = management_api(
             store,
             sessions,
             clock,
-            running.observed,
+            observed,
             running.origin_problems,
             running.explains,
-            running.health,
-            running.notifications,
+            health,
+            notifications,
             answers,
-            running.data_centers,
         )
-        shown = running._replace(status=status.preview())
-        self._dashboard = open_dashboard(store, sessions, clock, shown, answers, config, listening)
-        routes = [under_prefix(api), *draw_routes(running.observed, draws), *routes]
-        app = control_app(running.observed, _exposition(running.observed), routes, self._dashboard)
-        self._observed, self._config = running.observed, config
+        listening = followed.published.everywhere
+        self._dashboard = open_dashboard(
+            store, sessions, clock, running, answers, config, listening
+        )
+        routes = [under_prefix(api), *draw_routes(observed, data.draws), *routes]
+        app = control_app(observed, _exposition(observed), routes, self._dashboard)
+        self._observed, self._config = observed, config
         self._status = status
-        self._listeners = control_listeners(app, config, listener)
+        self._listener = None if listener is None else control_listener(app, config, listener)
         self.run = status.run
 
     async def start(self, ending: contextlib.AsyncExitStack) -> None:
-        for listener in (*self._listeners, *self._status.fixed):
+        own = [self._listener] if self._listener else []
+        for listener in (*own, *self._status.fixed):
             ending.push_async_callback(listener.close)
             await listener.start()
 
     def configure(self, config: Config) -> None:
         """OSError when a certificate cannot be used."""
-        for listener in self._listeners:
-            listener.configure(config)
+        if self._listener:
+            self._listener.configure(config)
 
     async def export_metrics(self) -> None:
         await export_metrics(
@@ -122,7 +135,8 @@ class ControlPlane:
             version("greenroom"),
         )
 
-    async def sign_in_lines(self, control: Address, *, tls: bool) -> list[str]:
+    async def sign_in_lines(self, control: Address) -> list[str]:
+        tls = bool(self._config().control_tls)
         return await sign_in_lines(self._dashboard, control, tls=tls)
 
 
@@ -134,8 +148,8 @@ def _exposition(observed: Observed) -> Exposition:
 
 
 async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) -> list[str]:
-    """None when there is an account or a token, or a provider that knows admins: a link in the log
-    would be a way around it.
+    """Empty when there is an account or a token, or a provider that knows admins: a link in the
+    log would be a way around it.
     """
     settings = oidc_settings(dashboard.parts)
     if settings and any(row.role == "admin" for row in settings.roles):

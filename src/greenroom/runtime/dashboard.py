@@ -20,10 +20,10 @@ from greenroom.api.management import ALL_DATASETS, all_answers
 from greenroom.config.config import Config
 from greenroom.configuration.dashboard.parts import EXPLAINS, ORIGIN_PROBLEMS
 from greenroom.configuration.explain_request import Explains
-from greenroom.configuration.state import DataCenterView, Observed
+from greenroom.configuration.state import Observed
 from greenroom.configuration.zones import OriginProblems
 from greenroom.dashboard import Dashboard
-from greenroom.dashboard.parts import DATA_CENTERS, DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
+from greenroom.dashboard.parts import DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketKeys
 from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.service import HealthService
 from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
@@ -52,7 +52,6 @@ class Running(NamedTuple):
     analytics: AnalyticsStore | None
     status: StatusPreview | None = None
     ticket_keys: TicketKeys | None = None
-    data_centers: DataCenterView | None = None
 
 
 class AnalyticsQueries:
@@ -167,6 +166,6 @@ def open_dashboard(
     parts.put(INCIDENTS, running.notifications)
     parts.put(ANALYTICS_STORE, running.analytics).put(QUERIES, queries)
     parts.put(STATUS_PREVIEW, running.status).put(TICKET_KEYS, running.ticket_keys)
-    parts.put(DATA_CENTERS, running.data_centers).put(DRY_RUNS, DryRunProcesses())
-    parts.put(FETCH_LOGO, fetch_logo).put(OIDC, ConfiguredProvider(config, clock, listening).now)
+    parts.put(DRY_RUNS, DryRunProcesses()).put(FETCH_LOGO, fetch_logo)
+    parts.put(OIDC, ConfiguredProvider(config, clock, listening).now)
     return Dashboard(ConfigService(store, clock), sessions, running.observed, parts)

@@ -35,12 +35,7 @@ from greenroom.runtime.analytics import NoAnalytics, analytics_of
 from greenroom.runtime.clock import ClockWatch, ahead_of_wall_ms
 from greenroom.runtime.compiled import is_compiled
 from greenroom.runtime.control_plane import ControlPlane
-from greenroom.runtime.dashboard import (
-    KeyFile,
-    Running,
-)
 from greenroom.runtime.data_dir import CannotStart, DataDir
-from greenroom.runtime.explain import RunningExplain
 from greenroom.runtime.followed_config import FollowedConfig
 from greenroom.runtime.front_ends import (
     MakeFrontEnd,
@@ -128,11 +123,11 @@ class Process:
             )
             notifications, health = await self._begin_with_store(data, listeners, undo)
             followed = self._followed
-            store, published = followed.layered, followed.published
-            analytics = self._analytics = analytics_of(self.config, data.path, self._clock, store)
-            config = lambda: self.config  # noqa: E731
+            analytics = self._analytics = analytics_of(
+                self.config, data.path, self._clock, followed.layered
+            )
             status = StatusListeners(
-                config,
+                lambda: self.config,
                 self._known,
                 notifications,
                 health,
@@ -141,28 +136,16 @@ class Process:
                 undo,
                 shared=self._one_of_many,
             )
-            running = Running(
+            control = ControlPlane(
                 self,
-                RunningExplain(config, followed.lookups, self._clock.now_ms, self),
-                followed.origin_problems,
+                followed,
+                data,
+                self._clock,
                 health.service,
                 notifications,
-                analytics.store(),
-                None,
-                KeyFile(data.path, self._clock),
-                self,
-            )
-            control = ControlPlane(
-                running,
-                store,
-                followed.store.sessions,
-                self._clock,
-                analytics.answers(),
+                analytics,
                 status,
-                config,
                 self._routes,
-                data.draws,
-                published.everywhere,
                 listeners.control,
             )
             if self._parts.signals:
@@ -349,11 +332,7 @@ class Process:
                 f"cannot listen on {self._listen} for visitors: {error.strerror or error}"
             ) from None
         self._phase = "serving"
-        more = (
-            await control.sign_in_lines(self._control, tls=bool(self.config.control_tls))
-            if self._parts.control
-            else []
-        )
+        more = await control.sign_in_lines(self._control) if self._parts.control else []
         for line in announcement(
             self.config, self._parts, self._listen, self._decide, self._control, more
         ):

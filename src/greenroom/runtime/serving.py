@@ -216,7 +216,7 @@ class Serving:
     def _settle(self, table: RoomTable, prepared: Mapping[str, Any]) -> None:
         """Holds a draw that became due while the process was not running."""
         self._process.health.hold_rooms(table)
-        self.capacity.hold_rooms(table)
+        self.capacity.apply_limits(table)
         rooms = [schedule.now.effective.ledger_room for schedule in table.rooms.values()]
         self._ledgers.take_over(rooms, prepared)
         table.turn(self._process.clock.now_ms(), self._process.on_error)

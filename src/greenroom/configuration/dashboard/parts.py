@@ -17,14 +17,14 @@ class LiveState:
     """Reads the state at most twice a second. Call it inside the event loop."""
 
     def __init__(self, observed: Observed, now_ms: Callable[[], int]) -> None:
-        self._observed = observed
+        self.observed = observed
         self._now_ms = now_ms
         self._taken: tuple[int, ProcessState, Mapping[str, RoomState]] | None = None
 
     def look(self) -> tuple[ProcessState, Mapping[str, RoomState]]:
         now_ms = self._now_ms()
         if self._taken is None or not 0 <= now_ms - self._taken[0] < FRESH_MS:
-            state = self._observed.state()
+            state = self.observed.state()
             self._taken = now_ms, state, {room.room.id: room for room in state.rooms}
         return self._taken[1], self._taken[2]
 

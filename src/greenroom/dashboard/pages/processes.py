@@ -9,8 +9,7 @@ from anyio import from_thread
 from starlette.responses import Response
 
 from greenroom.configuration import data_centers
-from greenroom.configuration.dashboard.parts import process_state
-from greenroom.dashboard.parts import DATA_CENTERS
+from greenroom.configuration.dashboard.parts import LIVE, process_state
 from greenroom.model.account import Role
 from greenroom.web.pages.forms import Faults
 from greenroom.web.pages.request import PageRequest
@@ -61,13 +60,13 @@ def ask(page: PageRequest) -> Response:
 
 
 def give_up(page: PageRequest) -> Response:
-    name, view_ = page.path("name"), page.part(DATA_CENTERS)
+    name, observed = page.path("name"), page.parts[LIVE].observed
     try:
         if not page.field("sure"):
             raise Refused(
                 ApiFault(Code.INVALID, "confirm that nothing runs there any more", "/sure")
             )
-        found = from_thread.run(data_centers.give_up, view_, process_state(page), name)
+        found = from_thread.run(data_centers.give_up, observed, name)
     except Refused as refused:
         if refused.status == 404:
             raise

@@ -77,6 +77,16 @@ def tells_no_ledger_what_the_coordinator_alone_knows(patch: pytest.MonkeyPatch) 
     patch.setattr(Coordinator, "_unknown_ms", lambda *_: 0)
 
 
+@broken(9_434)
+def takes_a_data_center_off_the_list_that_it_knows_nothing_of(patch: pytest.MonkeyPatch) -> None:
+    def enlist(original: Any, self: Coordinator, *names: Any) -> None:
+        forgotten = self.forgotten
+        original(self, *names)
+        self.forgotten = forgotten
+
+    around(patch, Coordinator, "enlist", enlist)
+
+
 @broken_in(**LOST)
 def waits_for_a_silent_data_center_as_if_it_renewed_no_session_any_more(
     patch: pytest.MonkeyPatch,

@@ -139,6 +139,19 @@ def test_rows_of_an_earlier_life_are_believed_only_when_everybody_has_confirmed_
     assert not board(room, rows=store, life="2").coordinators["r"].doubted
 
 
+def test_one_that_left_the_list_while_its_row_may_be_too_old_is_waited_for() -> None:
+    room = small_room()
+    fra, nyc = ledgers(room)
+    _, store = remembered(room, fra, nyc)
+    following = board(room, names=(FRA,), rows=store, life="2")
+    alone = following.coordinators["r"]
+    for now_ms in (START_MS, START_MS, START_MS + fra.life_ms + 4_000):
+        ask(following, FRA, ("r", fra), now_ms=now_ms)
+    assert (alone.doubted, alone.doubting) == (set(), True)
+    ask(following, FRA, ("r", fra), now_ms=START_MS + fra.life_ms + 5_001)
+    assert not alone.doubting
+
+
 def test_a_quiet_data_center_is_not_written_down_again() -> None:
     room, store = small_room(), dict[str, bytes]()
     fra, nyc = ledgers(room)

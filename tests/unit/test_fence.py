@@ -242,13 +242,16 @@ def test_a_data_center_that_was_waited_for_in_vain_brings_no_permits_back() -> N
     assert two.coordinator.pool == 0
 
 
-def test_without_a_fence_a_coordinator_that_lost_its_state_waits_until_the_silent_data_center_is_off_the_list() -> (
+def test_without_a_fence_it_waits_until_the_silent_one_is_off_the_list_and_its_sessions_are_over() -> (
     None
 ):
     two = lost_coordinator(fence_ms=0)
     two.pass_time(3_600_000)
     assert permits_in_oslo(two) < 4
     two.coordinator.enlist(["oslo"], two.now_ms)
+    two.pass_time(two.oslo.life_ms + 4_000)
+    assert permits_in_oslo(two) < 4
+    two.pass_time(1_500)
     assert permits_in_oslo(two) == 4
 
 

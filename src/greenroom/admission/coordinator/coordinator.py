@@ -73,11 +73,19 @@ class Coordinator(Allotment):
         if not self._waited_for_doubted:
             self.doubted_until_ms += longer_ms
         self._unknown_until_ms += longer_ms
+        self.forgotten = self.forgotten.until(self.forgotten.until_ms + longer_ms)
         self.transfers.lengthen(longer_ms)
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
-        """Units of removed data centers stay in use until all of their sessions must have ended."""
+        """Units of removed data centers stay in use until all of their sessions must have ended; of
+        a doubted one nobody knows how many these are.
+        """
         wanted = dict.fromkeys(names)
+        if not (self.doubted <= wanted.keys() or self._waited_for_doubted):
+            stored = any(center.recalled for center in self.data_centers.values())
+            until_ms = now_ms + self._life_ms + ORPHAN_SLACK_MS
+            self.forgotten = self.forgotten.until(until_ms, certain=stored)
+        self.doubted &= wanted.keys()
         for name in wanted:
             center = self.data_centers.setdefault(name, DataCenter(name))
             center.retired = False
@@ -85,7 +93,6 @@ class Coordinator(Allotment):
             if center.name not in wanted and not center.retired:
                 center.retired = True
                 self._begin_epoch(center, center.epoch, now_ms)
-                self.doubted.discard(center.name)
                 self._fall_silent(center, now_ms)
         self._alone = len(wanted) == 1
         self._company = max(1, len(wanted))

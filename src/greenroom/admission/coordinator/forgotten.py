@@ -12,6 +12,9 @@ class Forgotten(NamedTuple):
     certain: bool = False
     """There was an earlier coordinator."""
 
+    def until(self, until_ms: int, certain: bool = False) -> "Forgotten":
+        return Forgotten(max(self.until_ms, until_ms), self.certain or certain)
+
     def report(
         self,
         remembers_ms: int,
@@ -29,7 +32,4 @@ class Forgotten(NamedTuple):
         told = answered and unknown_ms >= 0
         if remembers_ms > 0 and not told:
             until_ms = max(until_ms, now_ms - remembers_ms + life_ms)
-        return Forgotten(
-            max(self.until_ms, until_ms),
-            self.certain or earlier or remembers_ms == 0 or unknown_ms > 0,
-        )
+        return self.until(until_ms, earlier or remembers_ms == 0 or unknown_ms > 0)

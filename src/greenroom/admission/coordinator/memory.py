@@ -135,7 +135,8 @@ def recalled(
     coordinator.forgotten = Forgotten(
         known.forgotten_until_ms + passed_ms if known.forgotten_until_ms else 0, known.forgotten
     )
-    coordinator.reckon(known.total, set(known.doubted) & set(names) if complete else names)
+    listed = [name for name, row in rows.items() if not row.retired]
+    coordinator.reckon(known.total, known.doubted if complete else (*names, *listed))
     coordinator.configure(room)
     coordinator.enlist(names, now_ms)
     return coordinator

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -220,4 +221,6 @@ def test_a_mail_about_a_check_says_each_thing_once_and_links_to_it() -> None:
     assert "http" not in bare.get_body(("plain",)).get_content()
     ended = make(row.type, "end", 1_700_000_000_000, "i1", row.example, **about)
     assert Message(ended).title == "shop is healthy again"
+    tried = replace(ended, correlation_id="test-1", state="start")
+    assert Message(tried).title == "Test: shop is unhealthy", "not taken for the real thing"
     assert payload(message)["data"] == row.example, "webhooks keep both generations of fields"

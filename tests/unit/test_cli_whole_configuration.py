@@ -170,7 +170,7 @@ def test_the_audit_log_is_shown_newest_first(data: str, file: Path) -> None:
     run("apply", str(file), "--data", data)
     lines = run("audit", "--data", data).output.splitlines()
     assert len(lines) == 5
-    assert lines[0].endswith(": room shop changed (new_users_per_minute)")
+    assert lines[0].endswith(": lowered New visitors per minute from 600 to 500 in room shop")
     assert "command line (" in lines[0]
     newest = json.loads(run("audit", "--json", "--limit", "1", "--data", data).output)
     assert (newest["before"], newest["after"]) == (

@@ -76,6 +76,7 @@ def test_the_wait_of_a_new_visitor_is_a_sentence_also_when_it_is_not_known() -> 
         (live(room={"queueing_method": "passthrough"}), "Everyone passes"),
         (live(Figures(active=100, last_minute=50)), "Both limits are reached"),
         (live(Figures(active=100, last_minute=3)), "Your site is full"),
+        (live(Figures(active=143, last_minute=3)), "More are active than the limit"),
         (
             live(Figures(active=60, last_minute=50)),
             "The limit of new visitors per minute is reached",
@@ -105,6 +106,11 @@ def test_one_place_is_not_called_places(figures: dict[str, int], several: str, o
     assert (
         one in limit_words(live(Figures(active=9, **figures), room={"total_active_users": 10})).text
     )
+
+
+def test_a_limit_below_those_inside_says_how_many_sessions_have_to_end() -> None:
+    said = limit_words(live(Figures(active=143)))
+    assert said.text == "The next visitor is let in when 44 sessions have ended."
 
 
 def test_a_held_room_never_says_that_limits_decide() -> None:

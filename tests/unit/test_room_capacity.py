@@ -105,7 +105,7 @@ def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
     note = capacity.note(state, START_MS)
     assert note is not None
     assert "over the objective of 1 s" in note.reason
-    assert f"-> {state.sessions}" in note.reason
+    assert f"→ {state.sessions}" in note.reason
 
 
 def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
@@ -119,7 +119,7 @@ def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:
     sessions = [note.sessions for _, note in noted]
     assert sessions == sorted(sessions)
     assert all(later - earlier >= 2 for (earlier, _), (later, _) in pairwise(noted))
-    assert noted[-1][1].reason.endswith(f"{sessions[-2]} -> {sessions[-1]}")
+    assert noted[-1][1].reason.endswith(f"{sessions[-2]} → {sessions[-1]}")
 
 
 def test_steps_of_one_visitor_down_are_noted_once_a_minute() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from greenroom.alerts.rules.matching import filter_problems
 from greenroom.alerts.view import NotificationView
 from greenroom.errors import Problem
-from greenroom.model.alert import Alert
+from greenroom.model.alert import TEST_IDS, Alert
 from greenroom.model.alert_types import ALERTS, AlertType, example
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -255,7 +255,7 @@ def send_test(
     test = Alert(
         type=made.type,
         time_ms=at.now_ms,
-        correlation_id=f"test-{at.new_id()}",
+        correlation_id=f"{TEST_IDS}{at.new_id()}",
         text=f"This is a test. {made.text}",
         subject_name=made.subject_name,
         data=made.data,

@@ -293,7 +293,7 @@ class CapacityLaw:
             self._failed_ms = now_ms
         self._reduce(window, CUT_FAILED if alone else CUT_GROSS, now_ms)
         self._stopped_ms = now_ms
-        return self._target(f"{seen}: admissions stop, {before} -> {self._shown}")
+        return self._target(f"{seen}: admissions stop, {before} → {self._shown}")
 
     def _cut(self, window: Window, share: float, now_ms: int, seen: str) -> CapacityTarget:
         if self._cut_ms and (
@@ -313,7 +313,7 @@ class CapacityLaw:
             self._cut_from = (float(window.active), share)
         before = self._shown
         self._reduce(window, min(CUT_MOST, max(CUT_LEAST, part)), now_ms)
-        return self._target(f"{seen} in two windows: {before} -> {self._shown}")
+        return self._target(f"{seen} in two windows: {before} → {self._shown}")
 
     def _reduce(self, window: Window, part: float, now_ms: int) -> None:
         reached = min(self._goal, float(max(window.active, self.bounds.floor)))
@@ -360,7 +360,7 @@ class CapacityLaw:
         if change <= 0:
             before = self._shown
             self._goal = self._within(self._goal * (1 + change) ** (passed_s / 60))
-            return self._target(f"{seen}: {before} -> {self._shown}")
+            return self._target(f"{seen}: {before} → {self._shown}")
         if worst > GOOD:
             return self._target(f"{seen}: {self._holds()}")
         self._easy_s = max(0.0, self._easy_s + (passed_s if way < EASY else -passed_s))
@@ -383,7 +383,7 @@ class CapacityLaw:
         self._goal = min(float(ceiling), self._goal * a_second**passed_s)
         if self._peak:
             self._peak = max(self._peak, self._goal)
-        return self._target(f"{seen}: {before} -> {self._shown}")
+        return self._target(f"{seen}: {before} → {self._shown}")
 
     def _holds(self) -> str:
         return "admissions stay stopped" if self.stopped else f"the target stays at {self._shown}"

@@ -143,7 +143,7 @@ class RoomCapacity:
         if grown and not cut and not state.stopped:
             seen = reason.rpartition(": ")[0] or reason
             reason = (
-                f"{seen}: {before} -> {state.sessions}" if before else "begins to follow the origin"
+                f"{seen}: {before} → {state.sessions}" if before else "begins to follow the origin"
             )
         return CapacityNote(state.sessions, reason[:500])
 

@@ -94,21 +94,15 @@ def audit(
     store: ExistingStoreOption = None,
 ) -> None:
     """Show who changed what, newest change first."""
+    from greenroom.configuration.dashboard.audit import words
+
     with config_service_or_exit(data, store) as config_service:
         for entry in config_service.store.audit(limit):
             if as_json:
                 say(json.dumps(asdict(entry), ensure_ascii=False))
             else:
                 when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
-                fields = (
-                    f" ({', '.join(entry.after)})"
-                    if entry.action == "changed" and entry.after
-                    else ""
-                )
-                say(
-                    f"{when}  {entry.author}: {entry.kind.replace('_', ' ')} {entry.name}"
-                    f" {entry.action}{fields}"
-                )
+                say(f"{when}  {entry.author}: {words(entry)}")
 
 
 def _make_true(

@@ -286,7 +286,8 @@ def in_words(kind: str, after: Json | None, room: str) -> str:
     if kind == HOLD:
         return f"put {room} on hold" if after else f"ended the hold of {room}"
     if kind == ADMIT:
-        return f"admitted {after['count']:,} more visitors to {room}" if after else ""
+        count = after["count"] if after else 0
+        return f"admitted {count:,} more {plural(count, 'visitor')} to {room}" if after else ""
     if kind == MESSAGE:
         return (
             f"posted a message in {room}: “{after['text']}”"

@@ -47,6 +47,13 @@ def _limits(live: RoomView) -> LimitWords:
             "Both limits are reached",
             "Your site is full, and as many visitors as allowed came in during the last minute.",
         )
+    if figures.active > limit:
+        ending = grouped(figures.active - limit + 1)
+        return LimitWords(
+            "active",
+            "More are active than the limit",
+            f"The next visitor is let in when {ending} sessions have ended.",
+        )
     if active and limit < room.total_active_users:
         return LimitWords(
             "active",

@@ -18,6 +18,9 @@ INCIDENTS_KEPT_MS = 90 * 86_400_000
 
 ID_MAX = 200
 
+TEST_IDS = "test-"
+"""With this begin the correlation ids of tests of a policy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:

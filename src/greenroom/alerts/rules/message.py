@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from greenroom.model.alert import Alert
+from greenroom.model.alert import TEST_IDS, Alert
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.probe import REASON_WORDS
 
@@ -40,11 +40,12 @@ class Message:
         row = ALERTS.get(self.alert.type) if self.alert else None
         if self.alert is None:
             return "greenroom"
+        test = "Test: " if self.alert.correlation_id.startswith(TEST_IDS) else ""
         subject = f": {self.alert.subject_name}" if self.alert.subject_name else ""
         if row and row.title:
             template = row.end_title if self.alert.state == "end" else row.title
-            return template.format(subject=self.alert.subject_name or self.alert.subject_id)
-        prefix = "Resolved: " if self.alert.state == "end" else ""
+            return test + template.format(subject=self.alert.subject_name or self.alert.subject_id)
+        prefix = "Resolved: " if self.alert.state == "end" else test
         return f"{prefix}{row.display_name if row else self.alert.type}{subject}"
 
     @property

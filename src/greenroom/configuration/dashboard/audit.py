@@ -64,12 +64,13 @@ def table(page: PageRequest) -> Response:
         newest=before is None,
         wanted=wanted,
         kept=kept,
-        kinds=sorted((_kind_word(kind), kind) for kind in KINDS),
+        kinds=sorted((_kind_word(kind), kind) for kind in AUDITED),
         people=sorted(account.name for account in page.known.accounts.records()),
         rooms=sorted({room.name for room in page.known.rooms.records()})[:ROOMS_OFFERED],
     )
 
 
+AUDITED = (*KINDS, CAPACITY)
 FILTERS = ("who", "room", "kind", "from", "to")
 
 
@@ -82,7 +83,7 @@ def _filter(page: PageRequest, wanted: Mapping[str, str]) -> AuditFilter:
         )
     return AuditFilter(
         author=wanted["who"],
-        kind=wanted["kind"] if wanted["kind"] in KINDS else "",
+        kind=wanted["kind"] if wanted["kind"] in AUDITED else "",
         subjects=ids,
         name=wanted["room"],
         from_ms=from_input(wanted["from"], zone),

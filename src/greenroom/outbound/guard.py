@@ -161,7 +161,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         except TimeoutError:
             raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
         except OSError as error:
-            raise httpcore.ConnectError(str(error)) from error
+            raise httpcore.ConnectError(reason_of(error)) from error
         addresses = outside_only(found) if self._outside else found
         for address in addresses:
             self.reached = address
@@ -199,6 +199,8 @@ def reason_of(error: BaseException) -> str:
     named = _REASONS.get(type(error))
     if named:
         return named
+    if isinstance(error, socket.gaierror):
+        return f"cannot resolve the name of the server: {error.strerror}"
     cause = error.__cause__ or error.__context__
     return str(error) or (reason_of(cause) if cause else type(error).__name__)
 

@@ -21,15 +21,15 @@ PATIENCE_S = 60.0
 
 
 class Reads:
-    """One process, and how often it has read its rooms."""
+    """One process, and how often it has read its rooms. Its machine's clock is `ahead_ms` ahead."""
 
-    def __init__(self, url: str, data: Path) -> None:
+    def __init__(self, url: str, data: Path, ahead_ms: int = 0) -> None:
         shared = Shared(Link(url), Link(url), "here", ("here",))
         self.store = SharedLedgerStore(
             shared,
             lambda: ("here",),
             data,
-            ServerClock(MonotonicClock()),
+            ServerClock(MonotonicClock(int(time.time() * 1000) + ahead_ms)),
             lambda _: None,
             lambda _: None,
         )
@@ -129,3 +129,16 @@ def test_figures_are_known_after_two_reads_not_one(server: RedisServer, tmp_path
         await one.store.close()
 
     asyncio.run(scene())
+
+
+def test_a_process_whose_machine_is_an_hour_ahead_begins_no_event_early(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    async def begin() -> None:
+        one, asked = Reads(server.url, tmp_path, 3_600_000), list[int]()
+        await one.store.exchange_keys()
+        await one.store.restore(lambda now_ms: (asked.append(now_ms), small_room())[1:])
+        assert abs(asked[0] - time.time() * 1000) < 60_000
+        await one.store.close()
+
+    asyncio.run(begin())

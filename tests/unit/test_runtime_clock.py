@@ -3,8 +3,10 @@
 import time
 
 import pytest
+from admission_world import HandClock
 from structlog.testing import capture_logs
 
+from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.runtime.clock import ClockWatch, MonotonicClock, ahead_of_wall_ms
 
 HOUR_MS = 3_600_000
@@ -33,6 +35,20 @@ def test_it_begins_no_earlier_than_the_books_end() -> None:
 
 def test_books_of_the_past_do_not_move_it() -> None:
     assert abs(MonotonicClock(1_000).now_ms() - time.time() * 1000) < 1000
+
+
+def test_a_process_whose_machine_is_an_hour_ahead_follows_the_server_at_once_and_never_goes_back() -> (
+    None
+):
+    own = HandClock(1_800_000_000_000 + HOUR_MS)
+    clock = ServerClock(own)
+    assert clock.now_ms() == own.now_ms()
+    clock.hear(1_800_000_000_000, 2)
+    assert clock.now_ms() == 1_800_000_000_001
+    own.ms += 5_000
+    assert clock.now_ms() == 1_800_000_005_001
+    clock.hear(1_800_000_000_000, 2)
+    assert clock.now_ms() == 1_800_000_005_001
 
 
 def test_a_wall_clock_that_was_set_is_said_once_and_again_when_it_is_right(

@@ -200,9 +200,18 @@ class SharedLedgerStore:
         self._keys = KeyExchange(self._global, data)
 
     async def exchange_keys(self) -> None:
+        await self._read_clock()
         with contextlib.suppress(StorageFailed):
             await self._keys.begin(self._clock.now_ms())
             self._exchanged_s = time.monotonic()
+
+    async def _read_clock(self) -> None:
+        """Before a key or an event goes by it."""
+        began_s = time.monotonic()
+        with contextlib.suppress(RedisError, OSError):
+            seconds, micros = await self._client.time()
+            took_ms = int((time.monotonic() - began_s) * 1000) + 1
+            self._clock.hear(seconds * 1000 + micros // 1000, took_ms)
 
     def exchanges_keys(self) -> bool:
         return time.monotonic() - self._exchanged_s < EXCHANGED_S

@@ -26,6 +26,10 @@ class ServerClock:
         """`server_ms` lies within a round trip that ends now. Quick answers count, slower ones
         after a while, and at once any that cannot be true unless another server has taken over.
         """
+        if (
+            self._round_trip_ms < 0
+        ):  # nothing goes by the clock yet, and this machine's may be wrong
+            self._latest_ms = 0
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
         moved = (
             abs(ahead_ms - self._ahead_ms) > (round_trip_ms + max(0, self._round_trip_ms)) // 2 + 2

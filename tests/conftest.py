@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import ports
 import pytest
+import redis
 from redis_world import TRIAL_LIBRARY, RedisServer
 from warm_start import GREENROOM, WarmProcess
 
@@ -319,6 +320,16 @@ class StartGreenroom:
         path.write_text(text)
         return self.serve("--config", str(path), *options, ready=ready)
 
+    def edge(self, redis_url: str, text: str, name: str = "edge") -> Running:
+        """A process with its ledgers in Redis, and file and data of its own; not waited for."""
+        path = self.folder / f"{name}.toml"
+        path.write_text(text)
+        places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+        data = ("--data", str(self.folder / name))
+        return self.run(
+            "edge", "--config", str(path), *places, *data, env={"GREENROOM_REDIS": redis_url}
+        )
+
 
 @pytest.fixture(scope="session")
 def visitor_class() -> type[Visitor]:
@@ -353,6 +364,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     server.client().function_load(TRIAL_LIBRARY.source)
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="module")
+def client(server: RedisServer) -> redis.Redis:
+    """Of that Redis."""
+    return server.client()
 
 
 class Application(BaseHTTPRequestHandler):

@@ -166,29 +166,15 @@ def test_what_cannot_be_sent_waits_in_the_process(server: RedisServer) -> None:
     asyncio.run(scenario())
 
 
-def edge(greenroom: Any, server: RedisServer, origin: str, name: str) -> Any:
-    path = greenroom.folder / f"{name}.toml"
-    path.write_text(
-        f'origin = "{origin}"\n[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 50\nnew_users_per_minute = 1000\n'
-    )
-    places = (
-        "--listen",
-        "127.0.0.1:0",
-        "--control",
-        "127.0.0.1:0",
-        "--data",
-        str(greenroom.folder / name),
-    )
-    return greenroom.run(
-        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
-    )
-
-
 def test_two_edges_count_every_visitor_once(
     greenroom: Any, origin: Any, server: RedisServer
 ) -> None:
+    text = (
+        f'origin = "{origin.url}"\n[[rooms]]\nname = "main"\nhost = "*"\n'
+        "total_active_users = 50\nnew_users_per_minute = 1000\n"
+    )
     one, other = (
-        edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other")
+        greenroom.edge(server.url, text, name).wait_until_ready() for name in ("one", "other")
     )
     visitors = [running.visitor() for running in (one, other, one, other, other)]
     for visitor in visitors:

@@ -23,26 +23,13 @@ from greenroom.runtime.workers import PrivateRedis
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
 
 
-def edge(greenroom, server: RedisServer, origin: str, name: str, active: int = 2):
-    path = greenroom.folder / f"{name}.toml"
-    path.write_text(f'origin = "{origin}"\n' + ROOM.format(active=active))
-    places = (
-        "--listen",
-        "127.0.0.1:0",
-        "--control",
-        "127.0.0.1:0",
-        "--data",
-        str(greenroom.folder / name),
-    )
-    return greenroom.run(
-        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
-    )
+def edge(greenroom, server: RedisServer, origin: str, name: str) -> Any:
+    text = f'origin = "{origin}"\n' + ROOM.format(active=2)
+    return greenroom.edge(server.url, text, name).wait_until_ready()
 
 
 def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: RedisServer) -> None:
-    one, other = (
-        edge(greenroom, server, origin.url, name).wait_until_ready() for name in ("one", "other")
-    )
+    one, other = (edge(greenroom, server, origin.url, name) for name in ("one", "other"))
     assert f"ledgers    {server.url}" in one.output
     inside = []
     for running in (one, other, one, other):
@@ -65,7 +52,7 @@ def test_edges_on_two_machines_are_one_waiting_room(greenroom, origin, server: R
 def test_while_redis_is_away_visitors_wait_and_then_it_goes_on(
     greenroom, origin, server: RedisServer
 ) -> None:
-    running = edge(greenroom, server, origin.url, "one").wait_until_ready()
+    running = edge(greenroom, server, origin.url, "one")
     running.visitor().wait_until_in()
     server.kill()
     held = running.visitor().get()

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 import websockets
+from integrations import SERVERS as PLAIN
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -28,40 +29,17 @@ START_S = 90.0
 """A server, an application and greenroom start beside the other tests."""
 
 SERVERS = {
-    "uvicorn": [
-        "uvicorn",
-        "plain_apps:asgi",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "{port}",
-        "--no-proxy-headers",
-    ],
+    **PLAIN,
     "uvicorn h11": [
-        *(
-            "uvicorn",
-            "plain_apps:asgi",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "{port}",
-            "--http",
-            "h11",
-            "--loop",
-            "asyncio",
-            "--lifespan",
-            "off",
-        ),
+        *PLAIN["uvicorn"][:-1],
+        "--http",
+        "h11",
+        "--loop",
+        "asyncio",
+        "--lifespan",
+        "off",
     ],
-    "gunicorn": [
-        "gunicorn",
-        "plain_apps:wsgi",
-        "--bind",
-        "127.0.0.1:{port}",
-        "--threads",
-        "8",
-        "--preload",
-    ],
+    "gunicorn": [*PLAIN["gunicorn"], "--preload"],
 }
 CONFIG = 'data = "data"\n{more}[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 100\n{room}'
 

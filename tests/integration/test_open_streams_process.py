@@ -46,20 +46,8 @@ def start(request: pytest.FixtureRequest, greenroom: Any, app: StreamingApp) -> 
         if request.param == "memory":
             return [greenroom.config(text)]
         server: RedisServer = request.getfixturevalue("server")
-        path = greenroom.folder / "edge.toml"
-        path.write_text(text)
-        places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
         return [
-            greenroom.run(
-                "edge",
-                "--config",
-                str(path),
-                *places,
-                "--data",
-                str(greenroom.folder / name),
-                env={"GREENROOM_REDIS": server.url},
-            ).wait_until_ready()
-            for name in ("one", "other")
+            greenroom.edge(server.url, text, name).wait_until_ready() for name in ("one", "other")
         ]
 
     return started

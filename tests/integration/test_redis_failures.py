@@ -194,7 +194,7 @@ def test_a_slow_answer_is_not_waited_for_and_the_one_who_it_let_in_is_active_by_
         (gauges,) = (await house.ledgers.gauges()).values()
         assert gauges.active == INSIDE
 
-    in_house(server.url, story, timeout_s=2.0)
+    in_house(server.url, story, timeout_s=5.0)
 
 
 def test_functions_that_vanished_are_loaded_again_unnoticed(server: RedisServer) -> None:

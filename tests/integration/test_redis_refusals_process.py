@@ -47,12 +47,7 @@ REFUSALS: list[tuple[Callable[[redis.Redis], None], str]] = [
 def test_visitors_are_held_and_the_log_names_the_redis_and_the_cause(
     greenroom, origin, server: RedisServer, refuse, cause
 ) -> None:
-    path = greenroom.folder / "c.toml"
-    path.write_text(f'origin = "{origin.url}"\n' + ROOM)
-    places = ("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(greenroom.data))
-    running = greenroom.run(
-        "edge", "--config", str(path), *places, env={"GREENROOM_REDIS": server.url}
-    ).wait_until_ready()
+    running = greenroom.edge(server.url, f'origin = "{origin.url}"\n' + ROOM).wait_until_ready()
     running.visitor().wait_until_in()
     refuse(server.client())
     event = f"redis_failed [greenroom.runtime.shared_ledger_store] cause='{cause}"

@@ -3,7 +3,7 @@ the laws of admission.
 """
 
 from admission_laws import GroundTruth
-from admission_walks import METHODS
+from admission_walks import METHODS, PAUSES_MS
 from admission_world import small_room, ticket_id
 from examples import examples
 from hypothesis import HealthCheck, settings
@@ -14,25 +14,6 @@ from greenroom.model.visit import Standing
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
 CONFIRMS = st.sampled_from((False, True, "auto", "auto"))
-PAUSES = st.sampled_from(
-    (
-        0,
-        1,
-        255,
-        256,
-        1_000,
-        2_000,
-        5_001,
-        20_000,
-        59_999,
-        60_000,
-        60_001,
-        61_000,
-        66_000,
-        300_000,
-        331_000,
-    )
-)
 
 
 class Admission(RuleBasedStateMachine):
@@ -59,7 +40,7 @@ class Admission(RuleBasedStateMachine):
     def pick(self, index: int) -> bytes:
         return self.known[index % len(self.known)]
 
-    @rule(pause_ms=PAUSES)
+    @rule(pause_ms=st.sampled_from(PAUSES_MS))
     def time_passes(self, pause_ms: int) -> None:
         self.ground_truth.advance(pause_ms)
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from place_trials import PureCenter, RedisCenter, TwoCenters
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import TRIAL_LIBRARY, broken_library
 
 from greenroom.admission.ledger import moving_places
 from greenroom.admission.ledger.failures import KEPT, USED, WINDOW_MS
@@ -207,15 +207,6 @@ def test_one_place_stays_one_place() -> None:
 
 
 # -- among data centers ------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    client = server.client()
-    client.function_load(TRIAL_LIBRARY.source)
-    yield client
-    server.kill()
 
 
 def two(params: object, client: redis.Redis, **changes: object) -> TwoCenters:

@@ -58,17 +58,6 @@ def test_a_strong_room_loses_no_session_of_who_comes_back_while_it_follows() -> 
     assert found.found == []
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    try:
-        client = server.client()
-        client.function_load(TRIAL_LIBRARY.source)
-        yield client
-    finally:
-        server.kill()
-
-
 World = Callable[..., TwoCenters]
 
 

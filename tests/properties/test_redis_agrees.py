@@ -4,6 +4,7 @@ from both.
 
 import pytest
 import redis
+from admission_walks import METHODS, PAUSES_MS
 from admission_world import START_MS, small_room, ticket_id
 from examples import examples
 from hypothesis import HealthCheck, settings
@@ -37,26 +38,6 @@ from greenroom.model.visit import Standing, make_key
 pytestmark = pytest.mark.slow
 
 LIMITS = st.sampled_from((1, 2, 3, 7))
-PAUSES = st.sampled_from(
-    (
-        0,
-        1,
-        255,
-        256,
-        1_000,
-        2_000,
-        5_001,
-        20_000,
-        59_999,
-        60_000,
-        60_001,
-        61_000,
-        66_000,
-        300_000,
-        331_000,
-    )
-)
-METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
 
 
 def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
@@ -126,7 +107,7 @@ def machine(server: RedisServer) -> type[RuleBasedStateMachine]:
             )
             self.twin.hear_from_there(up)
 
-        @rule(pause_ms=PAUSES)
+        @rule(pause_ms=st.sampled_from(PAUSES_MS))
         def time_passes(self, pause_ms: int) -> None:
             self.twin.advance(pause_ms)
 

@@ -2,14 +2,13 @@
 room, and no visitor waits for it.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import redis
 from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 from redis_flood import flooded_provisionally
-from redis_world import TRIAL_LIBRARY, RedisServer, broken_library
+from redis_world import broken_library
 from tests.simulation.test_simulated_worlds import streams_of
 
 from greenroom.admission.lease import Lease
@@ -307,27 +306,17 @@ def test_a_flood_finds_out_a_build_that(
 # -- in Redis, beside the ledger in memory ---------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    folder: Path = tmp_path_factory.mktemp("redis")
-    server = RedisServer(folder)
-    yield server.client()
-    server.kill()
-
-
 @pytest.mark.parametrize(("active", "per_minute"), [(200, 200), (4, 40)])
 def test_the_ledger_in_redis_bounds_a_flood_as_the_one_in_memory_does(
-    server: redis.Redis, active: int, per_minute: int
+    client: redis.Redis, active: int, per_minute: int
 ) -> None:
-    server.function_load(TRIAL_LIBRARY.source, replace=True)
-    found, passed, wait_ms = flooded_provisionally(server, active, per_minute, FLOOD_PER_S)
+    found, passed, wait_ms = flooded_provisionally(client, active, per_minute, FLOOD_PER_S)
     assert found == []
     assert 0 < passed <= max(1, per_minute // 4)
     assert wait_ms <= LONGEST_WAIT_S * 1000
 
 
-def test_a_ledger_in_redis_without_the_bound_is_found(server: redis.Redis) -> None:
-    server.function_load(TRIAL_LIBRARY.source, replace=True)
-    with broken_library(server, "minute_most - call('ZCARD', k.passed))", "minute_most)"):
-        found, _, _ = flooded_provisionally(server, 200, 200, 1_000)
+def test_a_ledger_in_redis_without_the_bound_is_found(client: redis.Redis) -> None:
+    with broken_library(client, "minute_most - call('ZCARD', k.passed))", "minute_most)"):
+        found, _, _ = flooded_provisionally(client, 200, 200, 1_000)
     assert found != []

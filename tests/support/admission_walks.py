@@ -6,6 +6,11 @@ from admission_laws import GroundTruth
 from admission_world import small_room, ticket_id
 
 METHODS = ("fifo", "fifo", "random", "passthrough", "reject")
+PAUSES_MS = (
+    *(0, 1, 255, 256, 1_000, 2_000, 5_001, 20_000),
+    *(59_999, 60_000, 60_001, 61_000, 66_000, 300_000, 331_000),
+)
+"""Around the terms of sessions, places and permits."""
 
 
 def walk(seed: int, steps: int, **start: object) -> list[str]:

@@ -208,6 +208,16 @@ def test_a_host_that_browsers_and_dns_read_in_two_ways_is_refused(
     assert config_service.refusal(rooms.create(zone, {**ROOM, "host": host})) == invalid("/host")
 
 
+def test_a_host_outside_the_zone_is_named_as_the_field_that_has_it(config_service, zone) -> None:
+    wanted = {"host": "x.example.org", "additional_routes": [{"host": "*"}], "cookie_suffix": "a"}
+    with pytest.raises(Refused) as refused:
+        config_service.do(rooms.create(zone, {**ROOM, **wanted}))
+    assert [fault.message.partition(": ")[0] for fault in refused.value.faults] == [
+        "host",
+        "additional_routes[0].host",
+    ]
+
+
 def test_a_host_and_path_belong_to_one_room_of_the_whole_installation(config_service, zone) -> None:
     below = config_service.do(zones.create({"name": "shop.example.com"}, no_origin_is_wrong))["id"]
     config_service.do(

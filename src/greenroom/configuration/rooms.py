@@ -272,21 +272,22 @@ def _zone_faults(
             )
         )
     for pointer, route in routes_of(values, wrong):
-        where = pointed(pointer if pointer == "host" else f"{pointer}.host")
+        name = pointer if pointer == "host" else f"{pointer}.host"
         if route.host == "*":
             faults.append(
                 ApiFault(
                     Code.INVALID,
-                    f"host: must be in the zone {zone.record.name}; `*` is for configuration files",
-                    where,
+                    f"{name}: must be in the zone {zone.record.name}; `*` is for configuration"
+                    " files",
+                    pointed(name),
                 )
             )
         elif not zone.record.covers(route.host.removeprefix("*.")):
             faults.append(
                 ApiFault(
                     Code.OUTSIDE,
-                    f"host: must be {zone.record.name} or a host below it, not {route.host}",
-                    where,
+                    f"{name}: must be {zone.record.name} or a host below it, not {route.host}",
+                    pointed(name),
                 )
             )
     return faults

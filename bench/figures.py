@@ -164,7 +164,7 @@ FIGURES: list[tuple[str, str, Bar, str, str]] = [
     ("error_polls", "Wait estimate later on", polls_bar, "{:.1%}", "as when joining, at refreshes"),
     (
         "calls_per_admission",
-        "Calls across the world",
+        "Calls to the coordinator",
         lambda _: 0.05,
         "{:.4f}",
         "that a visitor waited for, per admission",

@@ -240,6 +240,11 @@ def test_one_mistake_in_a_room_is_one_problem(lines: str, said: str) -> None:
         ('control = "127.0.0.1:8080"\n', "line 1: control: must not be the address for visitors"),
         ('listen = "0.0.0.0:8081"\n', "control: must not be the address for visitors"),
         ("[log]\nacess = true\n", "line 4: log.acess: unknown field; did you mean access?"),
+        ("session_duration = 9\n", "line 1: session_duration: belongs below [[rooms]]"),
+        (
+            "[[zones]]\n",
+            "line 3: zones: is for `greenroom apply`; rooms of this file are [[rooms]]",
+        ),
         ("log = 3\n", "line 1: log: must be an object, not 3"),
         (
             '[origins]\n"Shop" = "http://a"\n',

@@ -181,6 +181,13 @@ def _syntax_problem(message: str, text: str) -> Problem:
     return Problem("file", f"is not TOML: {reason[:1].lower()}{reason[1:]}", line)
 
 
+def _misplaced(unknown: list[Problem]) -> list[Problem]:
+    """Says where a key belongs that is right elsewhere."""
+    elsewhere = dict.fromkeys(specs(Room), "belongs below [[rooms]]")
+    elsewhere["zones"] = "is for `greenroom apply`; rooms of this file are [[rooms]]"
+    return [Problem(one.pointer, elsewhere.get(one.pointer, one.reason)) for one in unknown]
+
+
 class _Part(NamedTuple):
     fields: dict[str, Any]
     notes: tuple[Any, ...] = ()
@@ -208,7 +215,7 @@ class _Reading:
 
     def config(self) -> Config | None:
         raw = self._raw
-        self.problems += unknown_keys(raw, ["origin", *specs(Server), *TABLES])
+        self.problems += _misplaced(unknown_keys(raw, ["origin", *specs(Server), *TABLES]))
         server = read_nested(
             Server,
             "",

@@ -277,8 +277,10 @@ def wrong_kind(value: Any, kind: Any, rule: Spec | None = None) -> str:
     """Why `value` is not of this kind; empty when it is."""
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return ""
+    if rule and rule.choices:
+        return _one_of(rule, value)
     if isinstance(kind, UnionType):
-        return _one_of(rule, value) if rule else "has a wrong type"
+        return "has a wrong type"
     name = _NAMES.get(kind) or _object_of(kind)
     return (
         f"must be {name}, and is empty" if value == "" else f"must be {name}, not {_shown(value)}"
@@ -369,5 +371,7 @@ def _one_of(rule: Spec, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()  # as in TOML and JSON
     text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -86,7 +86,7 @@ LINES: Sequence[tuple[str, str]] = (
     ("unknown", "shown that the wait is unknown"),
     ("latency_mean_ms", "delay of a new visitor, mean"),
     ("latency_p99_ms", "delay of a new visitor, p99"),
-    ("calls_per_admission", "calls across the world per admission"),
+    ("calls_per_admission", "calls to the coordinator per admission"),
     ("messages_per_center_s", "background messages per data center and second"),
     ("lost_sessions", "came back after their session had ended"),
     ("flood", "largest share of the room that requests without cookies held"),

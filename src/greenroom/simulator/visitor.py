@@ -76,7 +76,7 @@ class SimulatedVisitor:
 
 
 class OutcomeHandler(Protocol):
-    """Called now, or after a call across the world."""
+    """Called now, or after a call to the coordinator."""
 
     def __call__(self, visitor: SimulatedVisitor, outcome: Outcome) -> None: ...
 

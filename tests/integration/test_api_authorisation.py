@@ -10,6 +10,7 @@ from api_in_process import ApiInProcess, api_in
 
 from greenroom.api.management import ROUTES, api_document
 from greenroom.configuration.store import SqlStore
+from greenroom.decision.forwarded import network_of
 from greenroom.model.account import FAILED, SCOPES
 from greenroom.model.zone import ACCOUNT_ID
 from greenroom.web.authenticator import (
@@ -18,7 +19,6 @@ from greenroom.web.authenticator import (
     GRANTS,
     Authenticator,
     Credentials,
-    subscriber,
 )
 from greenroom.web.dependencies import permission_of
 from greenroom.web.refusals import Refused
@@ -265,7 +265,7 @@ def test_requests_without_a_token_are_no_guesses(api) -> None:
 def test_a_network_of_ipv6_addresses_is_one_guesser_and_its_neighbours_are_others(
     one: str, other: str, same: bool
 ) -> None:
-    assert (subscriber(one) == subscriber(other)) is same
+    assert (network_of(one) == network_of(other)) is same
 
 
 def test_all_processes_of_a_store_count_wrong_tokens_together_and_known_good_ones_write_nothing(

@@ -53,9 +53,11 @@ class Crowd:
             self.at_once -= 1
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    def send(self, count: int, head: str = "", *, clients: bool = False) -> None:
+    def send(
+        self, count: int, head: str = "", *, clients: bool = False, network: str = "203.0.113."
+    ) -> None:
         for number in range(count):
-            client = f"X-Forwarded-For: 203.0.113.{number if clients else 1}\r\n"
+            client = f"X-Forwarded-For: {network}{number if clients else 1}\r\n"
             self.waiting.append(asyncio.create_task(self.rig.get("/slow", head=client + head)))
 
     async def settled(self) -> int:
@@ -74,13 +76,18 @@ async def other(rig: Any, head: str = "") -> int:
 SHARES = {"origin_connections": 40, "origin_queue": 1_000}
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [{}, {"clients": True, "network": "2001:db8::"}],
+    ids=["an address", "a network of IPv6"],
+)
 def test_one_client_takes_half_of_the_connections_at_most_and_its_requests_go_on_later(
-    rig, run
+    rig, run, sent
 ) -> None:
     async def story() -> None:
         async with rig.running(policy=PROXY, **SHARES):
             crowd = Crowd(rig)
-            crowd.send(40)
+            crowd.send(40, **sent)
             assert await crowd.settled() == 20
             assert await other(rig) == 200
             statuses = await crowd.let_go()

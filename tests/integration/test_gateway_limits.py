@@ -5,6 +5,9 @@ import asyncio
 import pytest
 
 from greenroom.decision.verdict import Forward
+from greenroom.gateway.state import GatewayState
+from greenroom.gateway.visitor import connection
+from greenroom.gateway.wire.request_head import Peer
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 
@@ -163,6 +166,22 @@ def test_one_connection_too_many_is_a_503_and_the_others_go_on(rig, run, limit) 
             await rig.until(lambda: rig.counts.connections_open == 1, "one is gone")
             assert (await rig.get()).status == 200
 
+    run(story())
+
+
+def test_the_addresses_of_one_network_of_ipv6_count_together(rig, run, monkeypatch) -> None:
+    addresses = iter(("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"))
+
+    def peer_of(_transport: object, gateway: GatewayState) -> Peer:
+        return Peer(next(addresses), False, gateway.forwarded_policy, limits=gateway.limits)
+
+    async def story() -> None:
+        async with rig.running(connections_per_address=2), rig.visitor() as one, rig.visitor():
+            assert (await one.get()).status == 200
+            assert status_of(await rig.talk(b"")) == 503
+            assert (await rig.get()).status == 200, "another network"
+
+    monkeypatch.setattr(connection, "peer_of", peer_of)
     run(story())
 
 

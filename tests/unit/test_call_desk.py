@@ -9,7 +9,7 @@ import pytest
 from admission_world import HandClock
 from called_visitors import CallTable
 
-from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, network_of
+from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, counted_as
 from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -118,7 +118,7 @@ def test_a_row_that_moves_replaces_no_newer_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_network_is_an_address_or_what_a_household_has(client: str, network: str) -> None:
-    assert network_of(client) == network
+    assert counted_as(client) == network
 
 
 def test_visitors_without_an_address_share_no_limit(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from greenroom.accounts import people as accounts
 from greenroom.accounts.people import password_fits
 from greenroom.accounts.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
+from greenroom.decision.forwarded import network_of
 from greenroom.model.account import (
     DEVICE,
     LINK,
@@ -31,7 +32,7 @@ from greenroom.model.account import (
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import with_unit
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
-from greenroom.web.authenticator import Credentials, StoredFailures, known_token, subscriber
+from greenroom.web.authenticator import Credentials, StoredFailures, known_token
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import DashboardSession, Person
 from greenroom.web.refusals import ApiFault, Code, Refused
@@ -336,7 +337,7 @@ def _too_many(wait_s: int) -> Refused:
 
 
 def _address(browser: BrowserFacts) -> str:
-    return f"address {subscriber(browser.address)}"
+    return f"address {network_of(browser.address)}"
 
 
 def make_link(store: SessionStore, now_ms: int) -> str:

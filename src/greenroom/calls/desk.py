@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 from collections.abc import Callable, Coroutine
-from ipaddress import ip_network
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from greenroom.calls.rules import rekeyed
 from greenroom.calls.web_push import CURVE, bytes_of, public_bytes, text_of, vapid_key
 from greenroom.decision.calling import Channels
-from greenroom.decision.forwarded import parse_address
+from greenroom.decision.forwarded import network_of, parse_address
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
@@ -127,7 +126,7 @@ class Desk:
             return "invalid"
         calls, take = self._calls, self._calls.store.take
         call = replace(call, center=self._center)
-        network = network_of(client)
+        network = counted_as(client)
         if network and not await take(self._named("network", network), PER_NETWORK, PER_NETWORK_MS):
             return "many"
         if not await take(self._named("room", room_id), PER_ROOM, PER_ROOM_MS):
@@ -237,14 +236,9 @@ def _named_address(hashed: bytes) -> str:
     return f"address:{hashed.hex()}"
 
 
-def network_of(client: str) -> str:
-    """Whose requests are counted together: of IPv6 a /64, which one household has. Empty: a proxy
-    withholds the address, and visitors must not become one.
-    """
-    address = parse_address(client)
-    if address is None:
-        return ""
-    return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+def counted_as(client: str) -> str:
+    """Empty: a proxy withholds the address, and visitors must not become one."""
+    return network_of(client) if parse_address(client) else ""
 
 
 def _of(room_id: str) -> str:

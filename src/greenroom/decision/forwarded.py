@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +20,8 @@ HOPS_MAX = 16
 
 ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
 """About 1 MB; parsing costs 2 us."""
+
+NETWORK_BITS = 64
 
 _PREFIX_FORM = re.compile(rb"(/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]{1,64}){1,8}/?")
 
@@ -193,6 +195,19 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+
+
+def network_of(client: str) -> str:
+    """Whose requests and connections are counted together: of IPv6 a /64, which one household has."""
+    return _network(client) if ":" in client else client
+
+
+@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+def _network(client: str) -> str:
+    address = parse_address(client)
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, NETWORK_BITS), strict=False))
+    return str(address) if address else client
 
 
 _FOR, _PROTO = b"x-forwarded-for", b"x-forwarded-proto"

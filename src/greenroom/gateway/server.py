@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.forwarded import ForwardedPolicy, network_of
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.documents import Documents, ages_of, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
@@ -151,9 +151,9 @@ class Gateway:
         most, shakes = self.state.limits.connections_per_address, self._handshakes
         fits = len(shakes) < self.state.limits.connections
         if most and address and not self.state.forwarded_policy.covers(address):
-            fits = fits and shakes.of(address) < most
+            fits = fits and shakes.of(network_of(address)) < most
         if fits and self._connections.has_descriptors(sock.fileno()):
-            shakes.begin(sock, address, speaks(), tls, self.state.limits.head_s)
+            shakes.begin(sock, network_of(address), speaks(), tls, self.state.limits.head_s)
         else:
             self.counts.connections_refused += 1
             sock.close()

@@ -19,6 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from greenroom.decision.forwarded import network_of
 from greenroom.gateway.server import BACKLOG
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.settings.process import Address
@@ -180,7 +181,7 @@ class AppConnection(H11Protocol):
 
     @property
     def address(self) -> str:
-        return self.client[0] if self.client else ""
+        return network_of(self.client[0]) if self.client else ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -81,8 +81,8 @@ class Limits:
         low=1,
     )
     connections_per_address: int = spec(
-        "Most connections from one address at once, but for trusted proxies; then 503. 0: no"
-        " limit. A company or a mobile network can share one address.",
+        "Most connections from one address (or IPv6 /64) at once, but for trusted proxies; then 503."
+        " 0: no limit. A mobile network can share one address.",
         2_000,
         low=0,
     )
@@ -155,8 +155,8 @@ class Limits:
     )
     origin_connections: int = spec("Most connections to one origin.", 256, low=1, high=60_000)
     origin_address_percent: int = spec(
-        "Share of the connections (and of the tunnels) to one origin that requests of one client"
-        " address may have, at least 8. More wait. Without `trusted_proxies`, all visitors behind a"
+        "Share of the connections (and tunnels) to one origin that requests of one client address"
+        " (or IPv6 /64) may have, at least 8. More wait. Without `trusted_proxies`, all visitors behind a"
         " proxy are one client.",
         50,
         unit="percent",

@@ -6,9 +6,9 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from ipaddress import IPv4Address, ip_address, ip_network
 from typing import NamedTuple
 
+from greenroom.decision.forwarded import network_of
 from greenroom.model.account import FAILED, SCOPES, TOKEN_PREFIX, SessionRow, Token, secret_hash
 from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
@@ -21,9 +21,6 @@ from greenroom.web.stores import ConfigStore, SessionStore
 FAILURES_MAX = 20
 
 FAILURES_MS = 60_000
-NETWORK_BITS = 64
-"""A subscriber has a whole such network."""
-
 KEPT_MAX = 10_000
 """The least recent is forgotten first."""
 
@@ -96,17 +93,6 @@ class StoredFailures:
         return hashlib.sha256(f"{self._purpose} {client}".encode("utf-8", "replace")).hexdigest()
 
 
-def subscriber(client: str) -> str:
-    """One IPv4 address, or one network of IPv6."""
-    try:
-        address = ip_address(client)
-    except ValueError:
-        return client
-    if isinstance(address, IPv4Address):
-        return client
-    return str(address.ipv4_mapped or ip_network((int(address), NETWORK_BITS), strict=False))
-
-
 GRANTS: dict[str, tuple[str, ...]] = {
     "read": ("read", "edit"),
     "edit": ("edit",),
@@ -165,7 +151,7 @@ class Authenticator:
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials
-        guesser = subscriber(client)
+        guesser = network_of(client)
         wait_s = self._failures.wait_s(guesser)
         if wait_s:
             raise _too_many(wait_s)

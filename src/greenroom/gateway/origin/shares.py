@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from greenroom.decision.forwarded import SOCKET_PEER
+from greenroom.decision.forwarded import SOCKET_PEER, network_of
 from greenroom.decision.verdict import Forward
 from greenroom.settings.limits import Limits
 
@@ -80,7 +80,7 @@ def is_same_client(one: str, other: str) -> bool:
     """Whether two requests are of one client, as far as known: visitors whose address a proxy
     withholds are not.
     """
-    return one == other and one != SOCKET_PEER
+    return network_of(one) == network_of(other) and one != SOCKET_PEER
 
 
 def _below(total: int, share: int) -> int:

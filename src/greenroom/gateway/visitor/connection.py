@@ -24,6 +24,7 @@ from functools import partial
 from random import random
 from typing import cast
 
+from greenroom.decision.forwarded import network_of
 from greenroom.decision.render import OUTAGE
 from greenroom.gateway.handshakes import Handshakes
 from greenroom.gateway.request_record import RequestRecord
@@ -363,8 +364,8 @@ class Connections:
         counts.connections_open += 1
         most, peer = limits.connections_per_address, connection.peer
         if most and not peer.is_trusted_at(""):  # the host is not known yet, so no zone's
-            self._per_address[peer.address] += 1
-            fits = fits and self._per_address[peer.address] <= most
+            self._per_address[network_of(peer.address)] += 1
+            fits = fits and self._per_address[network_of(peer.address)] <= most
         counts.connections_refused += not fits
         return fits
 
@@ -372,7 +373,7 @@ class Connections:
         self.open.discard(connection)
         self._descriptors.closed(connection)
         self._gateway.counts.connections_open -= 1
-        address = connection.peer.address
+        address = network_of(connection.peer.address)
         if address in self._per_address:
             self._per_address[address] -= 1
             if self._per_address[address] <= 0:

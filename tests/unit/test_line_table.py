@@ -22,12 +22,14 @@ from greenroom.admission.schedule import effective
 from greenroom.config.load import read_config
 from greenroom.configuration import events, rooms, zones
 from greenroom.decision.observer import Decided
+from greenroom.decision.room_schedule import compile_room
 from greenroom.decision.shared_table import STALE_MS, SharedTable, body_of
 from greenroom.decision.verdict import Forward
 from greenroom.errors import InvalidConfig
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
 from greenroom.model.line_table import CHECK_IN_S, FRESH_MS, KNOTS_MAX, Knot, LineTable
+from greenroom.model.offer import Offer
 from greenroom.model.room import Room
 from greenroom.model.route import Route
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -226,6 +228,33 @@ def table_of(answer: object) -> dict:
     assert isinstance(answer, Answer)
     assert answer.status == 200
     return json.loads(answer.body)["greenroomLine"]
+
+
+def test_the_table_says_what_is_left_where_operators_do(tmp_path: Path) -> None:
+    site = Site(tmp_path, SHARED)
+    stalls = Offer(name="Stalls", price="45 EUR", available="0", as_of_ms=START_MS)
+    circle = Offer(name="Circle", available="few", as_of_ms=START_MS)
+
+    def table(offers: tuple[Offer, ...] | None) -> dict:
+        schedule = compile_room(
+            SHARED,
+            (),
+            site.clock.ms,
+            site.ledgers[SHARED.id],
+            always_use_https=False,
+            draws=site.draws,
+            on_error=site.errors.append,
+            offers=offers,
+        )
+        return table_of(schedule.now.line_table.answer(site.clock.ms, lambda _: None))
+
+    said = [table(offers)["offers"] for offers in ((stalls, circle), (stalls,), ())]
+    assert [each["soldOut"] for each in said] == [False, True, False]
+    assert said[0]["items"] == [
+        {"name": "Stalls", "price": "45 EUR", "available": 0, "asOf": "2025-06-15T15:06:40.000Z"},
+        {"name": "Circle", "price": "", "available": "few", "asOf": "2025-06-15T15:06:40.000Z"},
+    ]
+    assert "offers" not in table(None)
 
 
 def test_everyone_gets_the_same_bytes_for_a_second_and_no_cookie(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def compile_room(
             session_ms=effective.room.session_ms,
             renews=not effective.room.disable_session_renewal,
             obeys_origin=bool(effective.room.enabled_origin_commands),
-            line_table=SharedTable(ledger) if effective.room.line_table else None,
+            line_table=SharedTable(ledger, offers) if effective.room.line_table else None,
             tells_newcomers=page.custom or draw is not None or effective.event is not None,
             offers=offers,
             moves=moves,

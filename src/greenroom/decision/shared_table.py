@@ -4,15 +4,18 @@ STALE_MS.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from greenroom.ledgers.port import LedgerPort
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.line_table import FRESH_MS, LOOK_S, LineTable
+from greenroom.model.offer import Offer, left_of
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
 from greenroom.pages.builtin import READS_TABLE
+from greenroom.pages.variables import offer_items
 from greenroom.request.admissible import UPDATE_HEADER
 
 STALE_MS = 3_000
@@ -32,10 +35,10 @@ _NOT_KNOWN = Answer(
 _encode = msgspec.json.encode
 
 
-def body_of(table: LineTable) -> bytes:
+def body_of(table: LineTable, offers: tuple[Offer, ...] | None = None) -> bytes:
     """Arrivals are milliseconds from the first one."""
     from_ms = table.knots[0].arrival_ms if table.knots else table.made_ms
-    line = {
+    line: dict[str, Any] = {
         "madeMs": table.made_ms,
         "waiting": table.waiting,
         "open": table.open,
@@ -47,6 +50,11 @@ def body_of(table: LineTable) -> bytes:
         "ahead": [knot.ahead for knot in table.knots],
         "waitSeconds": [round(knot.wait_s) for knot in table.knots],
     }
+    if offers is not None:
+        line["offers"] = {
+            "soldOut": bool(offers) and left_of(offers) == 0,
+            "items": offer_items(offers),
+        }
     return _encode({"greenroomLine": line})
 
 
@@ -61,10 +69,20 @@ def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
 
 
 class SharedTable:
-    __slots__ = ("_answer", "_asked_ms", "_asking", "_ledger", "_made_ms", "_until_ms", "_waiting")
+    __slots__ = (
+        "_answer",
+        "_asked_ms",
+        "_asking",
+        "_ledger",
+        "_made_ms",
+        "_offers",
+        "_until_ms",
+        "_waiting",
+    )
 
-    def __init__(self, ledger: LedgerPort) -> None:
+    def __init__(self, ledger: LedgerPort, offers: tuple[Offer, ...] | None = None) -> None:
         self._ledger = ledger
+        self._offers = offers
         self._answer: Answer = _NOT_KNOWN
         self._until_ms = self._made_ms = self._asked_ms = 0
         self._asking = False
@@ -93,7 +111,10 @@ class SharedTable:
         asked_ms = self._asked_ms
         self._until_ms = asked_ms + FRESH_MS
         if table is not None:
-            self._answer, self._made_ms = Answer(200, _SHARED, body_of(table)), asked_ms
+            self._answer, self._made_ms = (
+                Answer(200, _SHARED, body_of(table, self._offers)),
+                asked_ms,
+            )
         elif asked_ms - self._made_ms >= STALE_MS:
             self._answer = _NOT_KNOWN
         waiting, self._waiting = self._waiting, []

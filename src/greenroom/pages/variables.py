@@ -514,14 +514,18 @@ def ours(facts: PageVariables) -> dict[str, Any]:
         found["offers"] = {
             "soldOut": facts.sold_out,
             "outnumbered": facts.outnumbered,
-            "items": [
-                {
-                    "name": offer.name,
-                    "price": offer.price,
-                    "available": offer.available if offer.left is None else offer.left,
-                    "asOf": iso(offer.as_of_ms),
-                }
-                for offer in facts.held.offers
-            ],
+            "items": offer_items(facts.held.offers),
         }
     return found
+
+
+def offer_items(offers: tuple[Offer, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": offer.name,
+            "price": offer.price,
+            "available": offer.available if offer.left is None else offer.left,
+            "asOf": iso(offer.as_of_ms),
+        }
+        for offer in offers
+    ]

@@ -231,6 +231,7 @@ def test_several_workers_need_redis(start: Start, server: Any, greenroom: Any) -
     greenroom.eventually(
         lambda: "is in use by process" in alone.log.read_text(), alone.log.read_text, START_S
     )
+    assert "several processes with the same limits need redis" in alone.log.read_text()
     alone.end(signal.SIGKILL)
     os.killpg(alone.process.pid, signal.SIGKILL)
     for name in ("uvicorn", "gunicorn"):

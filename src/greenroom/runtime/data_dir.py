@@ -60,7 +60,8 @@ class DataDir:
                 owner = note.read_text()[:20].strip()
             by = f"process {owner}" if owner else "another process"
             raise CannotStart(
-                f"the data directory {self.path} is in use by {by}; choose another with --data"
+                f"the data directory {self.path} is in use by {by}: several processes with the"
+                " same limits need redis, an unrelated greenroom a data directory of its own"
             ) from None
         with contextlib.suppress(OSError):  # only a note for people; the lock is what counts
             note.write_text(f"{os.getpid()}\n")

@@ -21,7 +21,7 @@ from greenroom.web.routing import (
     Router,
 )
 
-Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:", description="`Name: value`")]
+Line = Annotated[str, msgspec.Meta(pattern="^[^:]+:")]
 
 
 class Doorman(RouteGuard):
@@ -97,8 +97,9 @@ def test_every_wrong_value_of_the_query_is_named_at_once_with_what_was_sent(worl
     def call(
         url: Annotated[str, Query(min_length=1)],
         size: Annotated[int, Query(ge=5, le=9, multiple_of=2)] = 6,
-        lines: Annotated[list[Line] | None, Query(max_length=2)] = None,
+        lines: Annotated[list[Line] | None, Query(max_length=2, expected="`Name: value`")] = None,
         loud: Annotated[bool, Query()] = False,
+        name: Annotated[str, Query(pattern="^[a-z]*$", expected="small letters")] = "",
     ) -> Response:
         raise AssertionError("never called")
 
@@ -114,6 +115,7 @@ def test_every_wrong_value_of_the_query_is_named_at_once_with_what_was_sent(worl
         ("size=4", "size: must be at least 5, not '4'"),
         ("size=10", "size: must be at most 9, not '10'"),
         ("size=six", "size: must be a whole number, not 'six'"),
+        ("name=1", "name: must be small letters, not '1'"),
         ("lines=a:,b:,c:", "lines: must have a length of at most 2, not 'a:, b:, c:'"),
     ):
         (error,) = world.ask(path=f"/tests/7?url=x&{wrong}").json()["errors"]
@@ -189,12 +191,23 @@ def test_a_parameter_without_a_source_cannot_be_written_down(world) -> None:
         world.router.get("", guard=world.guard)(call)
 
 
+@pytest.mark.parametrize(
+    "kind", [Annotated[str, Query(pattern="^x")], Annotated[list[Line], Query()]]
+)
+def test_a_pattern_without_words_for_errors_cannot_be_written_down(world, kind) -> None:
+    def call(name: kind = "x") -> Response:  # type: ignore[valid-type]
+        return told_by(name)
+
+    with pytest.raises(TypeError, match="name has a pattern and no words for it"):
+        world.router.get("", guard=world.guard)(call)
+
+
 def test_the_document_describes_the_bounds_that_are_checked(world) -> None:
     @world.router.get("", guard=world.guard)
     def call(
         size: Annotated[int, Query(ge=1, description="How many.")] = 3,
         kind: Annotated[list[Literal["a"]] | None, Query(max_length=2)] = None,
-        name: Annotated[str, Query(pattern="^x")] = ...,  # type: ignore[assignment]
+        name: Annotated[str, Query(pattern="^x", expected="x")] = ...,  # type: ignore[assignment]
     ) -> Response:
         return told_by(size, kind, name)
 

@@ -50,6 +50,7 @@ Region = Annotated[
     str,
     Query(
         pattern="^[A-Za-z]{0,10}$",
+        expected="at most 10 letters",
         description="Only events of this region; `Global`: all regions together.",
     ),
 ]

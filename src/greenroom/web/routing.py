@@ -102,9 +102,12 @@ class Depends:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`alias` is its name there, if Python cannot spell it."""
+    """`alias` is its name there, if Python cannot spell it; `expected` is what a pattern allows,
+    as errors say it.
+    """
 
     alias: str = ""
+    expected: str = ""
     ge: int | None = None
     le: int | None = None
     multiple_of: int | None = None
@@ -116,7 +119,11 @@ class Query:
     @property
     def meta(self) -> msgspec.Meta:
         return msgspec.Meta(
-            **{name: getattr(self, name) for name in self.__slots__ if name != "alias"}
+            **{
+                name: getattr(self, name)
+                for name in self.__slots__
+                if name not in ("alias", "expected")
+            }
         )
 
 
@@ -131,7 +138,11 @@ class QueryParameter:
         self.many = get_origin(self.kind) is list
         for query in queries:
             self.kind = Annotated[self.kind, query.meta]
-        self._item = _bare(get_args(_bare(self.kind))[0]) if self.many else _bare(self.kind)
+        item = get_args(_bare(self.kind))[0] if self.many else self.kind
+        self._item = _bare(item)
+        self._expected = next((query.expected for query in queries if query.expected), "")
+        if "pattern" in msgspec.json.schema(item) and not self._expected:
+            raise TypeError(f"{self.name} has a pattern and no words for it")
 
     def value(self, request: Request, faults: list[ApiFault]) -> Any:
         """The request's value or the default; adds a wrong value to the faults."""
@@ -157,7 +168,7 @@ class QueryParameter:
             return f"must be one of {', '.join(filter(None, get_args(self._item)))}"
         told = error.partition(" - at ")[0].partition(", got")[0]
         if "matching regex" in told:
-            return f"must be {get_args(get_args(_bare(self.kind))[0])[1].description}"
+            return f"must be {self._expected}"
         for theirs, ours in _REASONS.items():
             told = told.replace(theirs, ours)
         return told

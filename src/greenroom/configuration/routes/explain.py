@@ -24,9 +24,7 @@ from greenroom.web.routing import Query, Router
 
 router = Router(tags=["route tester"])
 
-HeaderLine = Annotated[
-    str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX, description="`Name: value`")
-]
+HeaderLine = Annotated[str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
 
 
 @router.get("/explain", **told("Explanation", may="read"))
@@ -45,7 +43,11 @@ async def explain_request(
     ] = "GET",
     header: Annotated[
         list[HeaderLine] | None,
-        Query(max_length=HEADERS_MAX, description="Headers, each as `Name: value`."),
+        Query(
+            max_length=HEADERS_MAX,
+            expected="`Name: value`",
+            description="Headers, each as `Name: value`.",
+        ),
     ] = None,
     client: Annotated[
         str, Query(min_length=1, max_length=CLIENT_MAX, description="The visitor's address.")

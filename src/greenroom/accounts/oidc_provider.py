@@ -215,14 +215,8 @@ class OidcProvider:
         )
 
     async def finish(self, answer: Mapping[str, str], secret: str, redirect_uri: str) -> OidcPerson:
+        """After `check_state`."""
         entry = self.settings.entry
-        sent = answer.get("state", "")
-        if not secret or not hmac.compare_digest(
-            sent.encode("utf-8", "replace"), derived(secret, "state").encode()
-        ):
-            raise _refused(
-                "this sign-in was begun in another browser, or more than ten minutes ago: try again"
-            )
         if answer.get("iss", entry.issuer) != entry.issuer:
             raise _refused("the answer comes from another provider: try again")
         if "error" in answer:
@@ -412,6 +406,17 @@ class OidcProvider:
             )
         except GreenroomError as error:
             raise OutboundFailed(str(error)) from error
+
+
+def check_state(answer: Mapping[str, str], secret: str) -> None:
+    """Raises Refused for an answer to a sign-in that this browser has not begun."""
+    sent = answer.get("state", "")
+    if not secret or not hmac.compare_digest(
+        sent.encode("utf-8", "replace"), derived(secret, "state").encode()
+    ):
+        raise _refused(
+            "this sign-in was begun in another browser, or more than ten minutes ago: try again"
+        )
 
 
 def derived(secret: str, what: str) -> str:

@@ -224,10 +224,24 @@ def test_signing_in_never_leads_elsewhere(
 def test_guessing_is_limited(rig: DashboardRig, provider: Provider) -> None:
     visitor = Visitor(rig, address="127.0.0.77")
     location = at_provider(visitor)
+    state, cookies = parse_qs(urlsplit(location).query)["state"][0], dict(visitor.cookies)
     for _ in range(FAILURES_MAX):
-        assert visitor.get(f"{RETURN}?code=x&state=x").status_code == 401
+        guessing = Visitor(rig, dict(cookies), address="127.0.0.77")
+        assert guessing.get(f"{RETURN}?code=x&state={state}").status_code == 401
+    asked = len(provider.asked)
     assert back(visitor, location).status_code == 429
-    assert "/token" not in provider.asked
+    assert len(provider.asked) == asked
+
+
+def test_a_page_of_another_site_locks_nobody_out(rig: DashboardRig, provider: Provider) -> None:
+    """Its pictures lead browsers of the same address here, without the cookie or with it."""
+    visitor = Visitor(rig, address="127.0.0.77")
+    location = at_provider(visitor)
+    for cookies in ({}, dict(visitor.cookies)):
+        for _ in range(FAILURES_MAX):
+            lured = Visitor(rig, dict(cookies), address="127.0.0.77")
+            assert lured.get(f"{RETURN}?code=x&state=x").status_code == 401
+    assert back(visitor, location).status_code == 303
 
 
 @pytest.mark.parametrize(

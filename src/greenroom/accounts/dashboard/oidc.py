@@ -17,7 +17,7 @@ from greenroom.accounts.dashboard.session import (
     sign_in_form,
     signed_in,
 )
-from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.accounts.oidc_provider import OidcProvider, check_state
 from greenroom.accounts.sign_in import OIDC_MS, SignedIn
 from greenroom.decision.arrival import origin_of
 from greenroom.decision.cookies import OIDC_COOKIE
@@ -57,12 +57,11 @@ async def finish(page: PageRequest) -> Response:
 
 
 async def _done(page: PageRequest, secret: str) -> SignedIn:
-    provider = _provider(page)
+    provider, answer = _provider(page), dict(page.request.query_params)
+    check_state(answer, secret)  # counts nothing: a picture on any site can lead a browser here
     since_ms = await run_in_threadpool(page.parts[SIGN_IN].reserve, browser_of(page))
     try:
-        found = await provider.finish(
-            dict(page.request.query_params), secret, _address(page, RETURN_PATH)
-        )
+        found = await provider.finish(answer, secret, _address(page, RETURN_PATH))
         try:
             done = await run_in_threadpool(
                 page.parts[SIGN_IN].with_oidc, page.known, found, secret, browser_of(page)

@@ -7,7 +7,7 @@ llhttp with our checks on top.
 
 CPU time in this process for Chrome's fifteen lines; medians of rounds that alternate between the
 contestants. A new head has a cookie that no other request had. A "line of its own" is one more
-(X-Request-ID) whose value never comes again, so that nothing remembered helps. Bare llhttp is no
+(X-Request-ID) whose value never comes again, so that no cache helps. Bare llhttp is no
 alternative, because it checks too little; it is here as the floor.
 """
 
@@ -31,7 +31,7 @@ from greenroom.gateway.wire import header_lines, request_head
 from greenroom.gateway.wire.answer_head import read_answer_head
 from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.request_head import Peer
-from greenroom.gateway.wire.request_line import remembered_line
+from greenroom.gateway.wire.request_line import cached_line
 from greenroom.request.canonical import Refusal
 
 HEADS = 1_000
@@ -40,7 +40,7 @@ LAWS = [
     "tests/unit/test_head_for_the_origin.py", "tests/unit/test_forwarded_visitor.py", "tests/integration/test_attack_smuggling.py",
     "tests/integration/test_attack_paths.py", "tests/integration/test_attack_cookies.py", "tests/integration/test_attack_origins_agree.py",
     "tests/integration/test_gateway_requests.py", "tests/integration/test_gateway_limits.py", "tests/integration/test_gateway_framings.py",
-    "tests/integration/test_gateway_pace.py", "tests/unit/test_remembered_head_lines.py",
+    "tests/integration/test_gateway_pace.py", "tests/unit/test_cached_head_lines.py",
 ]  # fmt: skip
 Read = Callable[[bytes, Peer], object]
 
@@ -75,7 +75,7 @@ def with_llhttp(block: bytes, peer: Peer) -> RequestHead | Refusal:
     end, limits = block.find(b"\r\n"), peer.limits
     if len(block) > limits.head_bytes or end > limits.url_bytes:
         return TOO_LARGE if len(block) > limits.head_bytes else TOO_LONG
-    line = remembered_line(block[:end])
+    line = cached_line(block[:end])
     if isinstance(line, Refusal):
         return line
     lines = lines_by_llhttp(block, block[end:])

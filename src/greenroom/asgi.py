@@ -33,7 +33,7 @@ AsgiApplication = Callable[[AsgiScope, AsgiReceive, AsgiSend], Awaitable[None]]
 TRY_AGAIN_LATER = 1013
 """For servers that cannot answer the handshake with a status."""
 
-TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
+TARGETS_CACHED, CACHED_MAX = 4_096, 512
 """At most 8 MB."""
 
 _UPGRADE = (b"upgrade", b"websocket")
@@ -110,7 +110,7 @@ class WaitingRoom:
 def _request(scope: AsgiScope, method: str, headers: Any) -> AppRequest:
     client, server = scope.get("client"), scope.get("server")
     path, raw = scope["path"], scope.get("raw_path") or b""
-    target = (_target if len(path) + len(raw) <= REMEMBERED_MAX else _target.__wrapped__)(path, raw)
+    target = (_target if len(path) + len(raw) <= CACHED_MAX else _target.__wrapped__)(path, raw)
     query = scope.get("query_string")
     return AppRequest(
         method,
@@ -134,7 +134,7 @@ def _before(root: str, path: str) -> str | None:
     return "" if included else prefix_of(root.encode("utf-8", "replace"))
 
 
-@lru_cache(maxsize=TARGETS_REMEMBERED)
+@lru_cache(maxsize=TARGETS_CACHED)
 def _target(path: str, raw: bytes) -> bytes:
     """The decoded path as the visitor spelled it, where the two agree: middleware in front may have
     rewritten it.

@@ -27,7 +27,7 @@ Found = TypeVar("Found", bytes, list[bytes])
 
 RAW_TARGETS = ("RAW_URI", "REQUEST_URI")
 
-TARGETS_REMEMBERED, REMEMBERED_MAX = 4_096, 512
+TARGETS_CACHED, CACHED_MAX = 4_096, 512
 """At most 8 MB."""
 
 _LITERAL = "/~!$&'()*+,=:@-._;"
@@ -192,7 +192,7 @@ def _request(environ: Environ) -> AppRequest:
     ]
     raw = next((environ[key] for key in RAW_TARGETS if key in environ), "").partition("?")[0]
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-    target = (_target if len(path) + len(raw) <= REMEMBERED_MAX else _target.__wrapped__)(
+    target = (_target if len(path) + len(raw) <= CACHED_MAX else _target.__wrapped__)(
         path or "/", raw
     )
     query = environ.get("QUERY_STRING")
@@ -210,7 +210,7 @@ def _request(environ: Environ) -> AppRequest:
     )
 
 
-@lru_cache(maxsize=TARGETS_REMEMBERED)
+@lru_cache(maxsize=TARGETS_CACHED)
 def _target(path: str, raw: str) -> bytes:
     """The decoded path as the visitor spelled it, where the two agree: middleware in front may have
     rewritten it.

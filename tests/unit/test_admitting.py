@@ -113,8 +113,8 @@ def test_the_page_of_a_visitor_in_line_is_told_so_and_not_sent_on(site_of: Open)
     assert isinstance(site.ask(browser.arrival()), Forward)
 
 
-def test_what_is_remembered_is_bounded(site_of: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admitting, "SESSIONS_REMEMBERED", 3)
+def test_the_cache_is_bounded(site_of: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitting, "SESSIONS_CACHED", 3)
     site = site_of(total_active_users=100, new_users_per_minute=100)
     for _ in range(10):
         browser = inside(site)

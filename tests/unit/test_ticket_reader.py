@@ -1,4 +1,4 @@
-"""The tickets among a visitor's cookies: found, opened, remembered for no longer than they are
+"""The tickets among a visitor's cookies: found, opened, cached for no longer than they are
 good.
 """
 
@@ -11,9 +11,9 @@ from decision_sites import sites_in
 
 from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.ticket_reader import (
-    HEADER_REMEMBERED_MAX,
-    HEADERS_REMEMBERED,
-    WAITING_REMEMBERED,
+    HEADER_CACHED_MAX,
+    HEADERS_CACHED,
+    WAITING_CACHED,
     FoundTickets,
     TicketReader,
 )
@@ -96,7 +96,7 @@ def test_a_ticket_from_the_future_is_refused_until_its_time_has_come(ring: KeyRi
     assert [one for one, _ in found(brought, visit, NOW + 1)] == [later]
 
 
-def test_nothing_is_remembered_beyond_the_life_of_its_key(ring: KeyRing) -> None:
+def test_nothing_is_cached_beyond_the_life_of_its_key(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     visit, brought = arrival(cookie(sealer.seal(ticket(), ROOM))), TicketReader(sealer)
     assert found(brought, visit)
@@ -112,18 +112,18 @@ def test_what_strangers_send_takes_bounded_memory(ring: KeyRing) -> None:
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
     good = cookie(sealer.seal(ticket(), ROOM))[1]
-    for number in range(HEADERS_REMEMBERED + 10):
+    for number in range(HEADERS_CACHED + 10):
         found(brought, arrival((b"cookie", b"visits=%d; " % number + good)))
-    assert 0 < len(brought._known) <= HEADERS_REMEMBERED
+    assert 0 < len(brought._known) <= HEADERS_CACHED
     long = arrival(
-        (b"cookie", b"x" * HEADER_REMEMBERED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1])
+        (b"cookie", b"x" * HEADER_CACHED_MAX + b"; " + cookie(sealer.seal(ticket(), ROOM))[1])
     )
     held = dict(brought._known)
     assert len(found(brought, long)) == 1
     assert brought._known == held
 
 
-def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_remembered_of_the_others(
+def test_visitors_in_line_and_those_without_a_ticket_do_not_push_out_what_is_cached_of_the_others(
     ring: KeyRing,
 ) -> None:
     sealer = Sealer(ring)
@@ -145,11 +145,11 @@ def test_the_parts_of_a_page_that_waits_are_read_once_and_what_that_takes_is_bou
 ) -> None:
     sealer = Sealer(ring)
     brought = TicketReader(sealer)
-    for number in range(WAITING_REMEMBERED + 10):
+    for number in range(WAITING_CACHED + 10):
         waiting = arrival(cookie(sealer.seal(ticket(number, accepted_ms=0), ROOM)))
         first = found(brought, waiting)
         assert found(brought, waiting) is first
-        assert 0 < len(brought._waiting) <= WAITING_REMEMBERED
+        assert 0 < len(brought._waiting) <= WAITING_CACHED
     ring.rotate(NOW)
     late = NOW + ACTIVATION_DELAY_MS
     ring.tend(late)

@@ -16,7 +16,7 @@ from greenroom.request.admissible import UPDATE_HEADER
 ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
 REENTERED = Decided.REENTERED
 
-SESSIONS_REMEMBERED: int = 4_096
+SESSIONS_CACHED: int = 4_096
 """Sessions whose last verdict is cached: at most 4 MB."""
 
 
@@ -104,7 +104,7 @@ class Admitting:
     def _keep(
         self, asked: Inquiry, outcome: Outcome, update: bool, ticket_id: bytes, given: _Given
     ) -> None:
-        if len(self._given) >= SESSIONS_REMEMBERED:
+        if len(self._given) >= SESSIONS_CACHED:
             self._given.clear()
         room = asked.room
         lasts = outcome.renewed_ms and room.renews and room.passes is None

@@ -17,7 +17,7 @@ from greenroom.request.path_readings import PathPolicy, read_target
 METHOD_MAX = 24
 """The longest registered method (UPDATEREDIRECTREF) has 17 characters."""
 
-HOSTS_REMEMBERED, HOST_MAX = 1_024, 260
+HOSTS_CACHED, HOST_MAX = 1_024, 260
 """At most 1 MB."""
 
 TOO_LONG = Refusal(414, "the request line is too long")
@@ -29,7 +29,7 @@ HOSTS_OF_SENDER = 64
 
 NO_HOST = Refusal(400, "Host is missing or is not a host name with an optional port")
 
-NAMES_REMEMBERED, NAME_REMEMBERED_MAX = 1_024, 64
+NAMES_CACHED, NAME_CACHED_MAX = 1_024, 64
 """Browsers send some thirty."""
 
 WRONG, DROPPED = b"", b"_"
@@ -175,7 +175,7 @@ def checked_lines(
         return _UNPRINTABLE
     kept = tuple(
         [
-            (_name_of(name) if len(name) <= NAME_REMEMBERED_MAX else header_name(name), value)
+            (_name_of(name) if len(name) <= NAME_CACHED_MAX else header_name(name), value)
             for name, value in given
         ]
     )
@@ -291,7 +291,7 @@ def header_name(raw: bytes) -> bytes:
     return DROPPED if odd else name
 
 
-_name_of = lru_cache(maxsize=NAMES_REMEMBERED)(header_name)
+_name_of = lru_cache(maxsize=NAMES_CACHED)(header_name)
 
 
 def repeated(headers: Headers) -> str:
@@ -333,7 +333,7 @@ def origin_of(scheme: str, authority: bytes) -> str:
     return f"{scheme}://{host}" if port == usual else f"{scheme}://{host}:{port}"
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOSTS_CACHED)
 def _host(authority: bytes) -> str:
     found = _HOST.fullmatch(authority)
     if not found or (found[2] and not 0 < int(found[2]) < 65_536):

@@ -18,7 +18,7 @@ VALUE_MAX = 512
 TAILS_MAX = 4096
 """Cached attribute strings of the current second, one per age: at most 1800 in honest use."""
 
-HEADERS_REMEMBERED, HEADER_REMEMBERED_MAX = 2_048, 1_024
+HEADERS_CACHED, HEADER_CACHED_MAX = 2_048, 1_024
 """At most 4 MB."""
 
 PREFIXES_MAX = 16
@@ -192,7 +192,7 @@ def _date(day: int) -> bytes:
 
 def without_cookies(value: bytes, own: Set[bytes]) -> bytes:
     """The rest stays byte for byte."""
-    return _remembered(value, own) if len(value) <= HEADER_REMEMBERED_MAX else _without(value, own)
+    return _cached(value, own) if len(value) <= HEADER_CACHED_MAX else _without(value, own)
 
 
 def _without(value: bytes, own: Set[bytes]) -> bytes:
@@ -201,4 +201,4 @@ def _without(value: bytes, own: Set[bytes]) -> bytes:
     return value if len(kept) == len(parts) else b";".join(kept).strip()
 
 
-_remembered = lru_cache(maxsize=HEADERS_REMEMBERED)(_without)
+_cached = lru_cache(maxsize=HEADERS_CACHED)(_without)

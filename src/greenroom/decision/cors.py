@@ -10,7 +10,7 @@ from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 from greenroom.request.cross_origin import listed_origin
 
-HEADERS_REMEMBERED = 1_024
+HEADERS_CACHED = 1_024
 """About 1 MB."""
 
 EXPOSED = b"Retry-After, Refresh"
@@ -20,7 +20,7 @@ def with_cors(answer: Answer, origins: Sequence[str], arrival: Arrival) -> Answe
     return replace(answer, headers=_with_cors(answer.headers, listed_origin(arrival, origins)))
 
 
-@lru_cache(maxsize=HEADERS_REMEMBERED)
+@lru_cache(maxsize=HEADERS_CACHED)
 def _with_cors(headers: AnswerHeaders, origin: bytes) -> AnswerHeaders:
     varies = headers.get(b"Vary")
     pairs = [

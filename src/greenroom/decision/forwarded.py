@@ -18,7 +18,7 @@ from greenroom.settings.process import TRUSTED_HEADERS
 HOPS_MAX = 16
 """No real chain of proxies is longer."""
 
-ADDRESSES_REMEMBERED, ADDRESS_MAX = 4_096, 64
+ADDRESSES_CACHED, ADDRESS_MAX = 4_096, 64
 """About 1 MB; parsing costs 2 us."""
 
 NETWORK_BITS = 64
@@ -134,7 +134,7 @@ class ForwardedPolicy:
         if client is None:
             client = self._client(_items((value,)))
             if len(value) <= ADDRESS_MAX:
-                if len(self._clients) >= ADDRESSES_REMEMBERED:
+                if len(self._clients) >= ADDRESSES_CACHED:
                     self._clients.clear()
                 self._clients[value] = client
         return client
@@ -185,7 +185,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     return _address(text) if len(text) <= ADDRESS_MAX else None
 
 
-@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+@lru_cache(maxsize=ADDRESSES_CACHED)
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     found = _BRACKETED.fullmatch(text) or _WITH_PORT.fullmatch(text)
     if found is None and "%" in text:
@@ -202,7 +202,7 @@ def network_of(client: str) -> str:
     return _network(client) if ":" in client else client
 
 
-@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+@lru_cache(maxsize=ADDRESSES_CACHED)
 def _network(client: str) -> str:
     address = parse_address(client)
     if isinstance(address, IPv6Address):

@@ -33,7 +33,7 @@ LINK_HOST_MAX = 53
 
 LEAST_MS = 1_000
 
-PASSES_REMEMBERED = 4_096
+PASSES_CACHED = 4_096
 """At most 2 MB."""
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -182,7 +182,7 @@ class PassWriter:
         host: str | bytes = arrival.header(b"host") or b"" if links else arrival.host
         signed = self._signed.get((host, until_s))
         if signed is None:
-            if len(self._signed) >= PASSES_REMEMBERED:
+            if len(self._signed) >= PASSES_CACHED:
                 self._signed.clear()
             if isinstance(host, bytes):
                 signed = self._keys.link(self._room, host, until_s)

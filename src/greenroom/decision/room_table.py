@@ -7,10 +7,10 @@ from greenroom.decision.native_pass import pass_cookie_name
 from greenroom.decision.room_schedule import NEVER_MS, RoomSchedule
 from greenroom.request.routing import KnownHosts, RouteTable
 
-PLACES_REMEMBERED = 4_096
+PLACES_CACHED = 4_096
 """At most 3 MB."""
 
-PATH_REMEMBERED_MAX = 512
+PATH_CACHED_MAX = 512
 
 
 class RoomTable:
@@ -41,8 +41,8 @@ class RoomTable:
             return self._found[place]
         except KeyError:
             found = self._routes.find(host, path)
-        if len(path) <= PATH_REMEMBERED_MAX:
-            if len(self._found) >= PLACES_REMEMBERED:
+        if len(path) <= PATH_CACHED_MAX:
+            if len(self._found) >= PLACES_CACHED:
                 self._found.clear()
             self._found[place] = found
         return found

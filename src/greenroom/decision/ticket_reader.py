@@ -9,11 +9,11 @@ from greenroom.decision.tickets import Sealer
 from greenroom.model.visit import Arrival, Ticket
 from greenroom.request.admissible import UPDATE_HEADER
 
-HEADERS_REMEMBERED = 4_096
+HEADERS_CACHED = 4_096
 
-WAITING_REMEMBERED = 512
+WAITING_CACHED = 512
 
-HEADER_REMEMBERED_MAX = 2_048
+HEADER_CACHED_MAX = 2_048
 """Clients can make greenroom cache at most 14 MB."""
 
 FoundTickets = tuple[tuple[Ticket, bytes], ...]
@@ -47,15 +47,13 @@ class TicketReader:
         return self._learn(key, now_ms) if found is None else found
 
     def _learn(self, key: tuple[bytes, bytes, bytes], now_ms: int) -> FoundTickets:
-        header, cookie_name, room_id = key  # of what is remembered by, and nothing else
+        header, cookie_name, room_id = key  # what the cache goes by, and nothing else
         values = values_in(header, cookie_name)
         found = self._opened(values, room_id, now_ms)
-        if found and len(found) == len(values) and len(header) <= HEADER_REMEMBERED_MAX:
+        if found and len(found) == len(values) and len(header) <= HEADER_CACHED_MAX:
             accepted = any(ticket.accepted_ms for ticket, _ in found)
             known, most = (
-                (self._known, HEADERS_REMEMBERED)
-                if accepted
-                else (self._waiting, WAITING_REMEMBERED)
+                (self._known, HEADERS_CACHED) if accepted else (self._waiting, WAITING_CACHED)
             )
             if len(known) >= most:
                 known.clear()

@@ -15,7 +15,7 @@ from greenroom.rules.compare import in_ranges
 
 AGENT_MAX = 512
 
-AGENTS_REMEMBERED = 4_096
+AGENTS_CACHED = 4_096
 RANGES_FILE_MAX = 16 << 20
 
 
@@ -72,7 +72,7 @@ class Crawlers:
         self._name_of = name_of
         words = [word.lower() for crawler, _ in self._known for word in crawler.user_agents]
         self._anybody = re.compile("|".join(map(re.escape, words)))
-        self._claimed = lru_cache(AGENTS_REMEMBERED)(self._claims)
+        self._claimed = lru_cache(AGENTS_CACHED)(self._claims)
 
     def category(self, client: str, user_agent: str) -> str:
         """Empty for others, and while the name is being looked up."""

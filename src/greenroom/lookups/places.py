@@ -13,7 +13,7 @@ import maxminddb
 
 from greenroom.rules import Place
 
-PLACES_REMEMBERED = 8_192
+PLACES_CACHED = 8_192
 """About 8 MB."""
 
 DATABASE_MAX = 2 << 30
@@ -52,7 +52,7 @@ EUROPEAN_UNION = frozenset(
 class UnusableDatabase(ValueError): ...
 
 
-DATABASES_REMEMBERED = 4
+DATABASES_CACHED = 4
 """The two in use, and two while a reload changes them."""
 
 
@@ -67,7 +67,7 @@ def open_database(path: Path) -> maxminddb.Reader:
     return _opened(path, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
-@lru_cache(DATABASES_REMEMBERED)
+@lru_cache(DATABASES_CACHED)
 def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
     """Overwriting a mapped file in place ends the process: what is mapped is a copy in memory
     without a name.
@@ -93,7 +93,7 @@ class Places:
         self, geo: maxminddb.Reader | None = None, systems: maxminddb.Reader | None = None
     ) -> None:
         self._databases = [reader for reader in (geo, systems) if reader is not None]
-        self.place = lru_cache(PLACES_REMEMBERED)(self._place)
+        self.place = lru_cache(PLACES_CACHED)(self._place)
 
     def _place(self, client: str) -> Place:
         said: dict[str, Any] = {}

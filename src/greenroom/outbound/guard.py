@@ -26,7 +26,7 @@ from greenroom.outbound.policy import (
 
 # Recognizes greenroom's own listeners, however their addresses are spelled.
 
-ADDRESSES_REMEMBERED = 1_024
+ADDRESSES_CACHED = 1_024
 
 Listening = Callable[[], Collection[tuple[str, int]]]
 """(numeric address, port), `0.0.0.0` and `::` for all; for a Unix socket its file, and 0."""
@@ -55,7 +55,7 @@ def is_same_file(one: str, other: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=ADDRESSES_REMEMBERED)
+@lru_cache(maxsize=ADDRESSES_CACHED)
 def is_this_machine(address: str) -> bool:
     """A socket can be bound to it here."""
     read = read_address(address)

@@ -7,10 +7,10 @@ from greenroom.pages.language import available
 
 HEADER_MAX = 256
 
-HEADERS_REMEMBERED = 2_048
+HEADERS_CACHED = 2_048
 """About 1 MB."""
 
-ENCODINGS_REMEMBERED = 1_024
+ENCODINGS_CACHED = 1_024
 """Half a megabyte."""
 
 ASKED_MAX = 16
@@ -36,7 +36,7 @@ def asked_for(header: bytes) -> str:
     return _asked_for(header[:HEADER_MAX])
 
 
-@lru_cache(HEADERS_REMEMBERED)
+@lru_cache(HEADERS_CACHED)
 def _asked_for(header: bytes) -> str:
     weighed = []
     for index, part in enumerate(header.decode("latin-1").split(",")[:ASKED_MAX]):
@@ -69,7 +69,7 @@ def takes_gzip(header: bytes | None) -> bool:
     return header is not None and _named(header[:HEADER_MAX])
 
 
-@lru_cache(ENCODINGS_REMEMBERED)
+@lru_cache(ENCODINGS_CACHED)
 def _named(header: bytes) -> bool:
     found = _GZIP.search(header)
     return found is not None and float(found[1] or 1) > 0

@@ -8,7 +8,7 @@ from greenroom.admission.decide import LINE_TABLE_QUERY
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.room import Room
 from greenroom.model.visit import Held
-from greenroom.pages.accept_headers import HEADER_MAX, HEADERS_REMEMBERED, asked_for, takes_gzip
+from greenroom.pages.accept_headers import HEADER_MAX, HEADERS_CACHED, asked_for, takes_gzip
 from greenroom.pages.brand import NO_BRAND, Brand, brand_of
 from greenroom.pages.builtin import (
     CONTENT_SECURITY_POLICY,
@@ -113,7 +113,7 @@ class Page:
                 self._room, self._template, wanted, self._offers, self._moves, self._calls
             )
         if accept_language is None or len(accept_language) <= HEADER_MAX:
-            if len(self._asked) >= HEADERS_REMEMBERED:
+            if len(self._asked) >= HEADERS_CACHED:
                 self._asked.clear()
             self._asked[accept_language] = page
         return page

@@ -97,7 +97,7 @@ def _small(arrival: Arrival) -> Arrival:
     )
 
 
-SENDERS_REMEMBERED = 256
+SENDERS_CACHED = 256
 
 _PLAIN = AnswerHeaders(
     (b"Content-Type", b"text/plain; charset=utf-8"),
@@ -190,7 +190,7 @@ class ProxyQuestions:
             )  # the address is the kernel's word
             if not sender.trusted:
                 return None
-            if len(self._senders) >= SENDERS_REMEMBERED:
+            if len(self._senders) >= SENDERS_CACHED:
                 self._senders.popitem(last=False)
             self._senders[address] = sender
         return sender

@@ -66,7 +66,7 @@ DATA = frozenset(("json", "txt", "xml"))
 
 AGENT_MAX = 256
 
-AGENTS_REMEMBERED, ACCEPT_REMEMBERED_MAX = 2_048, 256
+AGENTS_CACHED, ACCEPT_CACHED_MAX = 2_048, 256
 """About 1 MB each."""
 
 _PAGES = frozenset((b"document", b"frame", b"iframe"))
@@ -131,7 +131,7 @@ def _kind(facts: Mapping[bytes, bytes], agent: bytes) -> ArrivalKind | None:
     if destination is not None:
         return ArrivalKind.SCRIPT if destination == b"empty" else ArrivalKind.PART
     accept = facts.get(b"accept", b"*/*")
-    shown = (_remembered if len(accept) <= ACCEPT_REMEMBERED_MAX else _shows)(accept)
+    shown = (_cached if len(accept) <= ACCEPT_CACHED_MAX else _shows)(accept)
     return None if shown is None else ArrivalKind.DOCUMENT if shown else ArrivalKind.PART
 
 
@@ -202,7 +202,7 @@ def speculative(arrival: Arrival) -> bool:
 def prefers_json(accept: bytes | None) -> bool:
     """At least as much as anything else it names."""
     return accept is not None and (
-        _prefers_json if len(accept) <= ACCEPT_REMEMBERED_MAX else _prefers_json.__wrapped__
+        _prefers_json if len(accept) <= ACCEPT_CACHED_MAX else _prefers_json.__wrapped__
     )(accept)
 
 
@@ -223,13 +223,13 @@ def _prefers_json(accept: bytes) -> bool:
     return json > 0 and (json > best or (json == best and named_first))
 
 
-@lru_cache(maxsize=AGENTS_REMEMBERED)
+@lru_cache(maxsize=AGENTS_CACHED)
 def _is_crawler(agent: bytes) -> bool:
     lower = agent.lower()
     return any(token in lower for token in CRAWLER_AGENTS)
 
 
-@lru_cache(maxsize=AGENTS_REMEMBERED)
+@lru_cache(maxsize=AGENTS_CACHED)
 def _is_preview(agent: bytes) -> bool:
     lower = agent.lower()
     return any(token in lower for token in PREVIEW_AGENTS)
@@ -243,7 +243,7 @@ def _shows(accept: bytes) -> bool | None:
     return False if _PART.match(lower) else None
 
 
-_remembered = lru_cache(maxsize=AGENTS_REMEMBERED)(_shows)
+_cached = lru_cache(maxsize=AGENTS_CACHED)(_shows)
 
 
 def _extension(path: str) -> str:

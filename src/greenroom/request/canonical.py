@@ -14,9 +14,9 @@ import msgspec
 TARGET_MAX = 8_192
 """Bytes: the default of nginx and most origins."""
 
-TARGETS_REMEMBERED = 4_096
+TARGETS_CACHED = 4_096
 
-REMEMBERED_MAX = 512
+CACHED_MAX = 512
 """At most 8 MB."""
 
 
@@ -70,7 +70,7 @@ _MATCHED_ALIKE = re.compile(r"%(2[146789ABC]|3[AD]|40)")
 
 def canonical_target(raw: bytes) -> Target | Refusal:
     """A refusal is 400, or 414 beyond TARGET_MAX. A bare `?` is dropped."""
-    return _remembered(raw) if len(raw) <= REMEMBERED_MAX else _read(raw)
+    return _cached(raw) if len(raw) <= CACHED_MAX else _read(raw)
 
 
 def _read(raw: bytes) -> Target | Refusal:
@@ -89,7 +89,7 @@ def _read(raw: bytes) -> Target | Refusal:
     )
 
 
-_remembered = lru_cache(maxsize=TARGETS_REMEMBERED)(_read)
+_cached = lru_cache(maxsize=TARGETS_CACHED)(_read)
 
 
 def matching_path(path: str) -> str:

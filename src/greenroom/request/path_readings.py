@@ -24,7 +24,7 @@ READINGS_MAX = 16
 PASSED_MAX = 2_048
 """Cloudflare's limit for the path of a room."""
 
-READINGS_REMEMBERED, REMEMBERED_MAX = 1_024, 256
+READINGS_CACHED, CACHED_MAX = 1_024, 256
 """At most 8 MB."""
 
 
@@ -80,9 +80,7 @@ def read_target(raw: bytes, policy: PathPolicy = USUAL) -> Target | Refusal:
         if policy.merges is True:
             return found
         judged = policy.merges == "auto"
-    return (_remembered if len(raw) <= REMEMBERED_MAX else _passed)(
-        raw, otherwise if judged else None
-    )
+    return (_cached if len(raw) <= CACHED_MAX else _passed)(raw, otherwise if judged else None)
 
 
 def has_readings(raw: bytes, found: Target) -> bool:
@@ -111,7 +109,7 @@ def _passed(raw: bytes, otherwise: Target | Refusal | None) -> Target | Refusal:
     return Target(found[0], said, path + tail, found, otherwise)
 
 
-_remembered = lru_cache(maxsize=READINGS_REMEMBERED)(_passed)
+_cached = lru_cache(maxsize=READINGS_CACHED)(_passed)
 
 
 def readings(path: bytes) -> tuple[str, ...] | Refusal:

@@ -39,7 +39,7 @@ DEPTH_MAX = 128
 
 INDEX_MAX = 2**32 - 1
 
-PARSED_REMEMBERED = 4_096
+PARSED_CACHED = 4_096
 """At most about 40 MB."""
 
 GRAMMAR = r"""
@@ -95,7 +95,7 @@ _WANTED = {
 _CLOSERS = {"RPAR": '")"', "RSQB": '"]"', "TEXT": "a quoted string"}
 
 
-@lru_cache(PARSED_REMEMBERED)
+@lru_cache(PARSED_CACHED)
 def parse(source: str) -> Node:
     """Raises RuleRefused with one fault."""
     if len(source) > EXPRESSION_MAX:

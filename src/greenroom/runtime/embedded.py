@@ -32,8 +32,8 @@ from greenroom.decision.arrival import (
 )
 from greenroom.decision.cookies import without_cookies
 from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.decision.header_cache import HeaderCache, kind_of_pairs
 from greenroom.decision.kept_turn import FAILURES
-from greenroom.decision.known_lines import KnownLines, kind_of_pairs
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
@@ -54,7 +54,7 @@ from greenroom.runtime.parts import EMBEDDED
 from greenroom.runtime.process import Process
 from greenroom.runtime.serve import loop_factory
 
-SENDERS_REMEMBERED = 4_096
+SENDERS_CACHED = 4_096
 """About 1 MB."""
 
 ANSWER_S = 12.0
@@ -120,7 +120,7 @@ class AppRequests:
         self._limits = limits
         self._on_error = on_error
         self._senders: OrderedDict[tuple[str, bool, tuple[str, int]], Sender] = OrderedDict()
-        self._known = KnownLines()
+        self._known = HeaderCache()
         self.closed = False
         self.documents = Documents()
         self._pending: weakref.WeakSet[Passed] = weakref.WeakSet()
@@ -310,7 +310,7 @@ class AppRequests:
         sender = self._senders.get(key)
         if sender is None:
             sender = Sender(request.address, request.tls, self._policy, request.server)
-            if len(self._senders) >= SENDERS_REMEMBERED:
+            if len(self._senders) >= SENDERS_CACHED:
                 self._senders.popitem(last=False)
             self._senders[key] = sender
         return sender

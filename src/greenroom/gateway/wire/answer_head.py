@@ -46,13 +46,13 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 _IDLE = re.compile(rb"(?:\A|[ ,;])timeout=([0-9]{1,6})", re.IGNORECASE)
 _CONNECTION_OPTIONS = frozenset((b"", b"keep-alive", b"close", b"upgrade"))
 
-LINES_REMEMBERED = 4_096
+LINES_CACHED = 4_096
 """Cached header lines; the cache starts afresh when full (at most 1 MB)."""
 
-LINE_REMEMBERED_MAX = 256
+LINE_CACHED_MAX = 256
 """Longer lines are parsed each time; they rarely repeat."""
 
-HEADS_REMEMBERED, HEAD_REMEMBERED_MAX = 512, 1_024
+HEADS_CACHED, HEAD_CACHED_MAX = 512, 1_024
 """Cached whole heads and their longest: one file or fixed page requested often within a second."""
 
 PRIVATE = b"Cache-Control: private\r\n"
@@ -104,8 +104,8 @@ def read_answer_head(block: bytes) -> AnswerHead | None:
         head = _read(block)
         if head is None and (repaired := _repaired(block)):
             head = _read(repaired)
-        if head is not None and not head.cookies and len(block) <= HEAD_REMEMBERED_MAX:
-            if len(_heads) >= HEADS_REMEMBERED:
+        if head is not None and not head.cookies and len(block) <= HEAD_CACHED_MAX:
+            if len(_heads) >= HEADS_CACHED:
                 _heads.clear()
             _heads[block] = head
     return head
@@ -221,10 +221,8 @@ def _learn(line: bytes) -> _Item:
     name = name.lower()
     special = name in _SPECIAL_NAMES or is_for_caches(name)
     item = (name, value.strip(b" \t")) if special else _PASS
-    if (
-        len(line) <= LINE_REMEMBERED_MAX and name != b"set-cookie"
-    ):  # cookies differ, and are secrets
-        if len(_known) >= LINES_REMEMBERED:
+    if len(line) <= LINE_CACHED_MAX and name != b"set-cookie":  # cookies differ, and are secrets
+        if len(_known) >= LINES_CACHED:
             _known.clear()
         _known[line] = item
     return item

@@ -62,7 +62,7 @@ class HeaderLines(msgspec.Struct, frozen=True, gc=False):
     facts: Facts | None
 
 
-class RememberedLines(msgspec.Struct, frozen=True, gc=False):
+class CachedLines(msgspec.Struct, frozen=True, gc=False):
     """Lines with values cut out, and their positions in `headers`: the names of `Varying` lines
     that come once.
     """

@@ -16,9 +16,9 @@ from greenroom.decision.arrival import (
     read_host,
     repeated,
 )
+from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.decision.forwarded import Headers
-from greenroom.decision.remembered import Remembered
-from greenroom.gateway.wire.head_records import Facts, Frame, HeaderLines, RememberedLines
+from greenroom.gateway.wire.head_records import CachedLines, Facts, Frame, HeaderLines
 from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
 from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
@@ -27,7 +27,7 @@ from greenroom.settings.limits import HEADER_LINES_MAX
 LENGTH_DIGITS_MAX = 18
 """Digits of Content-Length: below 2^63, so no server behind us can overflow it."""
 
-FRAME_REMEMBERED_MAX = 4_096
+FRAME_CACHED_MAX = 4_096
 """Longest cached header lines; a browser's have 600 to 2,000 bytes."""
 
 FRAMES_BYTES = 15_000_000
@@ -106,8 +106,8 @@ def read_header_lines(
         end = shape.find(b"\r\n", start)
         values.append((name, shape[start:end]))
         shape = shape[:start] + shape[end:]
-    known = _remembered.young.get(shape)
-    if known is None and (known := _remembered.again(shape) or _learn(shape)) is None:
+    known = _cached.young.get(shape)
+    if known is None and (known := _cached.again(shape) or _learn(shape)) is None:
         return _read_whole(raw)
     lines = known.lines
     if not values:
@@ -128,13 +128,13 @@ def read_header_lines(
     return HeaderLines(lines.frame, tuple(headers), facts)
 
 
-_remembered: Remembered[bytes, RememberedLines] = Remembered(FRAMES_BYTES)
+_cached: BoundedCache[bytes, CachedLines] = BoundedCache(FRAMES_BYTES)
 _pairs: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
 
 
-def _learn(shape: bytes) -> RememberedLines | None:
+def _learn(shape: bytes) -> CachedLines | None:
     """Caches lines with cut-out values, when they are good and come for the second time."""
-    if len(shape) > FRAME_REMEMBERED_MAX or not _remembered.came_before(shape):
+    if len(shape) > FRAME_CACHED_MAX or not _cached.came_before(shape):
         return None
     lines = _read_whole(shape)
     if isinstance(lines, Refusal):
@@ -142,10 +142,10 @@ def _learn(shape: bytes) -> RememberedLines | None:
     names = [name for name, _ in lines.headers]
     lines.frame.signs = signs_of(lines.facts or dict(lines.headers))
     places = {name: names.index(name) for name, _, _ in IN_QUESTIONS if names.count(name) == 1}
-    known = RememberedLines(
+    known = CachedLines(
         _shared(lines), places, len(shape) * BYTES_KEPT + lines.frame.count * LINE_BYTES
     )
-    _remembered.keep(shape, known)
+    _cached.keep(shape, known)
     return known
 
 

@@ -12,7 +12,7 @@ STATUS_LINES = {
     status.value: b"%d %b" % (status.value, status.phrase.encode()) for status in HTTPStatus
 }
 
-HEADS_REMEMBERED = 1_024
+HEADS_CACHED = 1_024
 """Heads of answers that are put together once, 1 MB at most."""
 
 RETRY_S = 10
@@ -60,7 +60,7 @@ def answer_bytes(
     return b"".join((lines, length, b"\r\n\r\n", body))
 
 
-@lru_cache(maxsize=HEADS_REMEMBERED)
+@lru_cache(maxsize=HEADS_CACHED)
 def _lines(
     status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes
 ) -> bytes:

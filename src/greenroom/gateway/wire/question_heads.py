@@ -9,9 +9,9 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from greenroom.decision.remembered import Remembered
+from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
-from greenroom.gateway.wire.request_head import BLOCK_REMEMBERED_MAX, Peer, read_head
+from greenroom.gateway.wire.request_head import BLOCK_CACHED_MAX, Peer, read_head
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
 from greenroom.settings.limits import Limits
@@ -57,11 +57,11 @@ class QuestionHeads(Generic[A]):
 
     def __init__(self, again: Again[A]) -> None:
         self._again = again
-        self._known: Remembered[tuple[str, bytes], _Known[A]] = Remembered(QUESTIONS_BYTES)
+        self._known: BoundedCache[tuple[str, bytes], _Known[A]] = BoundedCache(QUESTIONS_BYTES)
 
     def read(self, block: bytes, peer: Peer) -> RequestHead | Refusal:
         size = len(block)
-        if size > BLOCK_REMEMBERED_MAX:
+        if size > BLOCK_CACHED_MAX:
             return read_head(block, peer)
         for name, line in TARGET_LINES:
             begins = block.find(line)

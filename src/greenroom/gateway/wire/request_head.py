@@ -32,19 +32,19 @@ from greenroom.gateway.wire.header_lines import (
     read_header_lines,
 )
 from greenroom.gateway.wire.request_line import (
-    LINE_REMEMBERED_MAX,
+    LINE_CACHED_MAX,
     RequestLine,
+    cached_line,
     read_line,
-    remembered_line,
 )
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal
 from greenroom.settings.limits import Limits
 
-BLOCK_REMEMBERED_MAX = 4_096
+BLOCK_CACHED_MAX = 4_096
 """Longer heads are read each time; a browser's have 600 to 2,000 bytes."""
 
-HEADS_REMEMBERED = 1_000
+HEADS_CACHED = 1_000
 """Busy connections whose latest head is cached: at most 12 MB for any number of connections."""
 
 
@@ -92,7 +92,7 @@ class Peer(Sender):
         self.block = b""
 
 
-_remembering: deque[Peer] = deque()
+_peers_with_heads: deque[Peer] = deque()
 
 
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
@@ -113,7 +113,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
         return TOO_LARGE
     if end > limits.url_bytes:
         return TOO_LONG
-    line = remembered_line(block[:end]) if end <= LINE_REMEMBERED_MAX else read_line(block[:end])
+    line = cached_line(block[:end]) if end <= LINE_CACHED_MAX else read_line(block[:end])
     if isinstance(line, Refusal):
         return line
     raw = block[end:]
@@ -127,7 +127,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
     if lines.frame.count > limits.header_lines:
         return TOO_MANY
     head = _understood(line, raw, lines, peer)
-    if size <= BLOCK_REMEMBERED_MAX and isinstance(head, RequestHead):
+    if size <= BLOCK_CACHED_MAX and isinstance(head, RequestHead):
         if before is None:
             _let_go_for(peer)
         peer.block, peer.head = block, head
@@ -136,9 +136,9 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 def _let_go_for(peer: Peer) -> None:
     """Caches this connection's latest head, and drops that of the least recently added one."""
-    _remembering.append(peer)
-    if len(_remembering) > HEADS_REMEMBERED:
-        _remembering.popleft().forget()
+    _peers_with_heads.append(peer)
+    if len(_peers_with_heads) > HEADS_CACHED:
+        _peers_with_heads.popleft().forget()
 
 
 def _understood(

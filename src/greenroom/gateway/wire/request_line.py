@@ -9,7 +9,7 @@ from greenroom.decision.arrival import refused_method
 from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import has_readings
 
-LINES_REMEMBERED, LINE_REMEMBERED_MAX = 4_096, 512
+LINES_CACHED, LINE_CACHED_MAX = 4_096, 512
 """Cached request lines and their longest: strangers can make us cache at most 8 MB."""
 
 _METHODS = {
@@ -69,4 +69,4 @@ def read_line(line: bytes) -> RequestLine | Refusal:
     )
 
 
-remembered_line = lru_cache(maxsize=LINES_REMEMBERED)(read_line)
+cached_line = lru_cache(maxsize=LINES_CACHED)(read_line)

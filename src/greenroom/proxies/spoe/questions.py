@@ -16,9 +16,9 @@ from greenroom.decision.arrival import (
     arrival_at,
     checked_lines,
 )
+from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.decision.cookies import without_cookies
-from greenroom.decision.known_lines import CutValues, KnownLines
-from greenroom.decision.remembered import Remembered
+from greenroom.decision.header_cache import CutValues, HeaderCache
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.answer import Answer
@@ -103,8 +103,8 @@ class SpoeQuestions:
     def __init__(self, asking: ProxyQuestions, on_error: Callable[[BaseException], None]) -> None:
         self.asking = asking
         self.on_error = on_error
-        self._known = KnownLines()
-        self._askers: Remembered[bytes, _Asker] = Remembered(ASKERS_BYTES)
+        self._known = HeaderCache()
+        self._askers: BoundedCache[bytes, _Asker] = BoundedCache(ASKERS_BYTES)
 
     def decide(
         self, asked: bytes, numbers: bytes, proxy: Sender, server: bytes, later: Answered

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_lines
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.known_lines import KnownLines
+from greenroom.decision.header_cache import HeaderCache
 from greenroom.proxies.spoe.frames import string_bytes
 from greenroom.proxies.spoe.questions import SpoeQuestions
 from greenroom.request.admissible import signs_of
@@ -132,7 +132,7 @@ def test_lines_that_come_again_are_known_and_limits_hold_for_them_too() -> None:
 
 
 def test_what_strangers_can_make_us_remember_is_limited() -> None:
-    known, limits = KnownLines(), ArrivalLimits()
+    known, limits = HeaderCache(), ArrivalLimits()
     for number in range(12_000):
         pairs = [(b"x-filler", b"a" * 3_000), (b"x-number", b"%d" % number)]
         lines = checked_lines(pairs, limits)

@@ -1,4 +1,4 @@
-"""What is remembered of request heads, so that known lines are read at once: never a cookie, and
+"""What is cached of request heads, so that known lines are read at once: never a cookie, and
 never without bound.
 """
 
@@ -6,8 +6,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from greenroom.decision.bounded_cache import ONCE_SEEN_MAX, BoundedCache
 from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.remembered import ONCE_SEEN_MAX, Remembered
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES
@@ -27,7 +27,7 @@ def heads_like(kind, *cookies):
     ]
 
 
-def test_what_is_remembered_of_a_head_is_not_its_cookie():
+def test_what_is_cached_of_a_head_is_not_its_cookie():
     for number, block in enumerate(
         heads_like(b"fresh", *(b" ticket=%d " % number for number in range(5)))
     ):
@@ -69,13 +69,13 @@ def test_lines_learned_from_a_stranger_are_read_as_a_proxys_when_a_proxy_sends_t
 
 
 def test_lines_that_never_come_again_are_not_kept():
-    before = len(header_lines._remembered.young)
+    before = len(header_lines._cached.young)
     for number in range(300):
         assert isinstance(
             read_head(b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: %d\r\n\r\n" % number, PEER),
             RequestHead,
         )
-    assert len(header_lines._remembered.young) <= before
+    assert len(header_lines._cached.young) <= before
 
 
 def costs(lines):
@@ -86,7 +86,7 @@ def costs(lines):
 
 
 def test_what_strangers_can_make_us_remember_is_limited(monkeypatch):
-    monkeypatch.setattr(header_lines, "_remembered", Remembered(FRAMES_BYTES))
+    monkeypatch.setattr(header_lines, "_cached", BoundedCache(FRAMES_BYTES))
     filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
     one = (len(filler) + 60) * BYTES_KEPT + 4 * LINE_BYTES
     for number in range(3 * FRAMES_BYTES // one):
@@ -97,17 +97,17 @@ def test_what_strangers_can_make_us_remember_is_limited(monkeypatch):
                 + b"X-Number: %d\r\nCookie: %b\r\n\r\n" % (number, cookie),
                 PEER,
             )
-    assert costs(header_lines._remembered.young) <= FRAMES_BYTES
+    assert costs(header_lines._cached.young) <= FRAMES_BYTES
     assert (
-        costs(header_lines._remembered._older)
+        costs(header_lines._cached._older)
         <= FRAMES_BYTES
-        < costs(header_lines._remembered._older) + one
+        < costs(header_lines._cached._older) + one
     )
-    assert len(header_lines._remembered._once) <= ONCE_SEEN_MAX
+    assert len(header_lines._cached._once) <= ONCE_SEEN_MAX
 
 
 def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
-    monkeypatch.setattr(header_lines, "_remembered", Remembered(FRAMES_BYTES))
+    monkeypatch.setattr(header_lines, "_cached", BoundedCache(FRAMES_BYTES))
     usual = b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\nCookie: c=%d\r\n\r\n"
     filler = b"X-Filler: " + b"a" * 3_800 + b"\r\n"
     frames = {id(read_head(usual % number, PEER).lines.frame) for number in (1, 2)}
@@ -121,6 +121,4 @@ def test_lines_that_keep_coming_stay_known_whatever_else_comes(monkeypatch):
             )
         if number % 500 == 0:
             frames.add(id(read_head(usual % number, PEER).lines.frame))
-    assert (
-        len(frames) == 2
-    )  # the one that was read whole, and the one that was remembered ever since
+    assert len(frames) == 2  # the one that was read whole, and the one that was cached ever since

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 import msgspec
 
 from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_value, too_large
+from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.decision.forwarded import Headers
-from greenroom.decision.remembered import Remembered
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal
@@ -35,13 +35,13 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
     cost: int
 
 
-class KnownLines:
+class HeaderCache:
     """A key must tell which values were cut out where."""
 
     __slots__ = ("_kinds",)
 
     def __init__(self) -> None:
-        self._kinds: Remembered[Hashable, _Kind] = Remembered(KINDS_BYTES)
+        self._kinds: BoundedCache[Hashable, _Kind] = BoundedCache(KINDS_BYTES)
 
     def filled(
         self, key: Hashable, values: CutValues, limits: ArrivalLimits

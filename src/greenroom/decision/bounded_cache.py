@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Costly)
 
 
-class Remembered(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """When the younger generation is full, the older one goes with everything unused since."""
 
     __slots__ = ("_most", "_older", "_once", "_taken", "young")

@@ -20,6 +20,7 @@ from greenroom.admission.lease import Lease
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
+from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.messages.moves import Moves, MovesDown, MovesUp
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.records import LedgerMemory, stand_ins
@@ -373,32 +374,35 @@ def named(moves: Moves, down: MovesDown) -> tuple[tuple[bytes, int, str], ...]:
 
 
 def served_after_the_end(server: RedisServer) -> list[str]:
-    """Of sessions that ended after the start, by leaving or under another id, with their tickets of
-    before it. A ticket that knows of a later renewal than the copy is served on trust.
+    """Of sessions that ended after the start, by leaving, under another id or just now, with their
+    tickets of before it. One that knows of a later renewal than the copy is served on trust.
     """
     problems = []
-    ends = list(itertools.product((False, True), ("leave", "move")))
-    for fixed, how in (*ends, (False, "renewed since")):
-        site = Copied(server, fixed, session_duration=4)
-        one, key = ticket_id(0), make_key(START_MS, 0)
-        site.tell("come", 0)
-        renewed_ms = (site.ledgers.sessions.renewed(one) or 0) + 900  # by a clock that is ahead
-        site.tell("pass", 30_000)
-        for step in (("copy", 0), ("pass", 1_000), ("come", 1), ("start", 0)):
-            site.tell(*step)
-        site.sync()
-        if how == "leave":
-            site.leave(one)
-        elif how == "move":
-            site.move(one, ticket_id(9), False)
-        else:
-            site.advance(renewed_ms + 4 * 60_000 + 9_000 - site.now_ms)
-            renewed_ms += 29_000
-        site.advance(1_000)
-        answers = [site.visit(one, key, HERE, renewed_ms).standing for _ in range(2)]
-        if (Standing.ACTIVE in answers) != (how == "renewed since"):
-            problems.append(f"{how}, {fixed}: {answers}")
-        problems += site.problems
+    for fixed, minutes in itertools.product((False, True), (4, 10)):
+        for how in ("leave", "move", "renewed since", *["just over"] * (minutes == 4)):
+            site = Copied(server, fixed, session_duration=minutes)
+            one, key = ticket_id(0), make_key(START_MS, 0)
+            site.tell("come", 0)
+            begun_ms = site.ledgers.sessions.renewed(one) or 0
+            tickets = [begun_ms + 900]  # by a clock that is ahead
+            site.tell("pass", 30_000)
+            for step in (("copy", 0), ("pass", 1_000), ("come", 1), ("start", 0)):
+                site.tell(*step)
+            site.sync()
+            if how in ("leave", "move"):
+                site.advance(0 if minutes == 4 else 360_000)
+                site.leave(one) if how == "leave" else site.move(one, ticket_id(9), False)
+                site.advance(1_000)
+                tickets.append(begun_ms + 29_000)
+            else:
+                site.advance(begun_ms + site.ledgers.life_ms - site.now_ms)
+            if how == "renewed since":
+                site.advance(10_000)
+                tickets = [begun_ms + 29_000]
+            answers = [site.visit(one, key, HERE, renewed_ms).standing for renewed_ms in tickets]
+            if (Standing.ACTIVE in answers) != (how == "renewed since"):
+                problems.append(f"{how}, {fixed}, {minutes} minutes: {answers}")
+            problems += site.problems
     return problems
 
 
@@ -406,15 +410,20 @@ def test_who_left_or_moved_after_a_start_is_not_served_by_a_ticket_of_before_it(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert served_after_the_end(server) == []
-    with broken_library(server.client(), " or seen_ending(id, renewed_ms))", ")"):
-        assert served_after_the_end(server) != []
-    with broken_library(
-        server.client(), "and renewed_ms <= until_ms - spent_ms() + RENEWAL_SLACK_MS", ""
+    for whole, broken in (
+        (" or seen_ending(id, renewed_ms))", ")"),
+        ("and renewed_ms <= until_ms - spent_ms() + RENEWAL_SLACK_MS", ""),
+        ("until_ms - spent_ms() + RENEWAL_SLACK_MS", "until_ms - spent_ms()"),
+        ("doubts() and max(renewed_ms, state.born_ms", "false and max(renewed_ms"),
+        ("state.born_ms, state.closing_until_ms - spent_ms()", "state.born_ms"),
+        ("score and read_session(tonumber(score)) + spent_ms() or tonumber(", "tonumber("),
     ):
-        assert served_after_the_end(server) != []
-    with broken_library(
-        server.client(), "until_ms - spent_ms() + RENEWAL_SLACK_MS", "until_ms - spent_ms()"
+        with broken_library(server.client(), whole, broken):
+            assert served_after_the_end(server) != [], whole
+    for owner, name, broken_so in (
+        (LedgerState, "spend_of_copy", lambda self, *one: self.sessions.spend(*one)),
+        (Sessions, "last_seen_ms", lambda *_: 0),
     ):
-        assert served_after_the_end(server) != []
-    monkeypatch.setattr(Sessions, "last_seen_ms", lambda *_: 0)
-    assert served_after_the_end(server) != []
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, broken_so)
+            assert served_after_the_end(server) != [], name

@@ -228,8 +228,10 @@ class Ledger(HeldVisitors):
     def leave(self, ticket_id: bytes, now_ms: int) -> Standing:
         was = Standing.GONE
         sessions = self.sessions
-        if ticket_id in sessions.inside:
-            was, until_ms = Standing.ACTIVE, sessions.end(ticket_id, now_ms)
+        renewed_ms = sessions.renewed(ticket_id)
+        if renewed_ms is not None:
+            sessions.end(ticket_id, now_ms)
+            was, until_ms = Standing.ACTIVE, self.spend_of_copy(ticket_id, renewed_ms, now_ms)
             self.failures.rows.pop(ticket_id, None)
             self.lease.free()
         elif self.leave_line(ticket_id):

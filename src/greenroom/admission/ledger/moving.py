@@ -24,7 +24,7 @@ def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int)
             return Standing.GONE
         ledger.see(old, now_ms)
         sessions.rename(old, new)
-        ledger.log.append(pack(END, old, sessions.spend(old, renewed_ms, now_ms)))
+        ledger.log.append(pack(END, old, ledger.spend_of_copy(old, renewed_ms, now_ms)))
         ledger.log.append(pack(SESSION, new, renewed_ms))
         if began_ms := sessions.began(new):
             ledger.log.append(pack(BEGAN, new, began_ms))

@@ -105,7 +105,7 @@ class Sessions:
         """Until when a waiting ticket of that name may be valid, 0 when that has passed: `kept_ms`
         after its last check-in, which was before the session's last renewal.
         """
-        until_ms = last_seen_ms + self.kept_ms + SPENT_SLACK_MS
+        until_ms = self.spent_until(last_seen_ms)
         if until_ms <= now_ms:
             return 0
         self.remember(ticket_id, until_ms)
@@ -115,6 +115,9 @@ class Sessions:
         """As `spend`, before its turn has come: where tickets are good until then, for a day."""
         away_ms = AWAY_MAX_MS if self.kept_ms > PLACE_KEPT_MS else 0
         return self.spend(ticket_id, now_ms + away_ms, now_ms)
+
+    def spent_until(self, last_seen_ms: int) -> int:
+        return last_seen_ms + self.kept_ms + SPENT_SLACK_MS
 
     def last_seen_ms(self, until_ms: int) -> int:
         """Of a session that is spent until then."""

@@ -89,6 +89,15 @@ class LedgerState:
         self.expired(ticket_id, until_ms, renewed_ms + self.life_ms, now_ms)
         return None
 
+    def spend_of_copy(self, ticket_id: bytes, renewed_ms: int, now_ms: int) -> int:
+        """As `Sessions.spend`, of a visitor who has left or has another id since this ledger began from
+        an older copy: until no ticket of before that is good any more.
+        """
+        if self.lease.doubts(now_ms):
+            good_ms = self.sessions.last_seen_ms(self.lease.closing_until_ms)
+            renewed_ms = max(renewed_ms, self.born_ms, good_ms)
+        return self.sessions.spend(ticket_id, renewed_ms, now_ms)
+
     def _revive(self, ticket_id: bytes) -> None:
         """Of an id that moves, or has moved, the place is not here."""
         barred = self.moving_places.barred.get(ticket_id)

@@ -79,8 +79,12 @@ def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, no
     """
     if home != ledger.data_center or ticket_id in ledger.moves.elsewhere:
         return False
-    until_ms = ledger.sessions.spent.get(ticket_id, 0)
-    last_ms = ledger.sessions.last_seen_ms(until_ms) + RENEWAL_SLACK_MS
+    sessions = ledger.sessions
+    over_ms = sessions.renewed(ticket_id)  # its time is over, but it was not swept yet
+    until_ms = (
+        sessions.spent.get(ticket_id, 0) if over_ms is None else sessions.spent_until(over_ms)
+    )
+    last_ms = sessions.last_seen_ms(until_ms) + RENEWAL_SLACK_MS
     seen = until_ms > now_ms and renewed_ms <= last_ms
     return seen or renewed_ms >= ledger.born_ms
 

@@ -434,10 +434,16 @@ end
 
 OPERATIONS[4] = view
 
+-- As `spend_id`, of a visitor who has left or has another id since this ledger began from an older copy: until no ticket of before that is good any more.
+local function spend_of_copy(id, renewed_ms)
+  spend_id(id, doubts() and max(renewed_ms, state.born_ms, state.closing_until_ms - spent_ms()) or renewed_ms)
+end
+
 OPERATIONS[5] = function(id) -- leave
   local renewed_ms, age = session_of(id)
   if renewed_ms then
     end_session(id, renewed_ms, age)
+    spend_of_copy(id, renewed_ms)
     failures.drop(id)
     free(1)
     dirty = true
@@ -477,7 +483,7 @@ function places.move(old, new, absent) -- admission/ledger/moving.py
       call('HDEL', k.seen, old)
       call('HSET', k.seen, new, seen_ms)
     end
-    spend_id(old, renewed_ms)
+    spend_of_copy(old, renewed_ms)
     local since_ms = call('ZSCORE', k.extended, old)
     if since_ms then
       call('ZADD', k.extended, since_ms, new)

@@ -220,6 +220,20 @@ def test_a_query_that_cannot_be_asked_is_named(written: str, words: str) -> None
     assert words in problem
 
 
+def test_a_server_that_the_outbound_guard_refuses_is_noted() -> None:
+    def notes(text: str) -> list[str]:
+        found = config_of(tomllib.loads(text), needs_origin=False).notes
+        return [note for note in found if "capacity_metrics" in note]
+
+    asks = DECIDES + "capacity_metrics = 'http://10.0.0.9:9090/q?query=x_bucket'\n"
+    (closed,) = notes(asks)
+    assert "port 9090 is not allowed" in closed
+    (private,) = notes(asks + "[outbound]\nports = [9090]\n")
+    assert "10.0.0.9 is not a public address" in private
+    assert notes(asks + '[outbound]\nports = [9090]\nallow = ["10.0.0.9"]\n') == []
+    assert notes(asks.replace("decide =", 'origin = "http://127.0.0.1:1"\ndecide =')) == []
+
+
 def test_a_selector_is_asked_about_a_minute_and_encoded_once() -> None:
     quoted = "http://prometheus.example:9090/api/v1/query?query=x_bucket%7Bjob%3D%22shop%22%7D"
     for written in (URL, quoted):

@@ -35,6 +35,7 @@ from greenroom.model.fields import (
     NAME_WORDS,
     Unique,
     field_problems,
+    plural,
     spec,
     stand_in,
     wrong_fields,
@@ -333,8 +334,8 @@ def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
     )
     named = f"{', '.join(lax[:3])}{' and more' if len(lax) > 3 else ''}"
     return [
-        f"room {named}: cookies are SameSite=Lax ({why}), so a return from a payment or sign-in on"
-        " another site (POST) comes without ticket"
+        f"{plural(len(lax), 'room')} {named}: cookies are SameSite=Lax ({why}), so a return from a"
+        " payment or sign-in on another site (POST) comes without ticket"
     ]
 
 

@@ -35,6 +35,7 @@ from greenroom.config.named_files import NamedFiles, read_text
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.sections import (
     mail_notes,
+    prometheus_notes,
     read_crawlers,
     read_pass_keys,
     read_prometheus,
@@ -207,6 +208,7 @@ class _Reading:
         self._raw = raw
         self._path = path
         self._needs_origin = needs_origin if needs_origin is not None else "decide" not in raw
+        self._answers = not ("decide" in raw and not raw.keys() & {"origin", "origins"})
         self._folder = path.parent if path else Path()
         self.files = NamedFiles(self._folder)
         if path:
@@ -230,7 +232,7 @@ class _Reading:
         parts = [
             own,
             self._lookups(known),
-            self._sending(sections),
+            self._sending(sections, documents.rooms.records()),
             self._faces(known, documents.status_pages.records()),
         ]
         tls = {name: self._tls(name, sections[name]) for name in CERTIFICATES}
@@ -268,8 +270,7 @@ class _Reading:
         documents = Configuration().changed(0, read.entries)
         rooms = {read.places[room.id]: room for room in documents.rooms.records()}
         checks = documents.health_checks.records()
-        answers = not ("decide" in self._raw and not self._raw.keys() & {"origin", "origins"})
-        for room, name, reason in capacity_problems(rooms.values(), checks, answers):
+        for room, name, reason in capacity_problems(rooms.values(), checks, self._answers):
             self.problems.append(Problem(f"{read.places[room.id]}.{name}", reason))
         pass_keys = read_pass_keys(sections["native_pass"], self.files, rooms, self.problems)
         return documents, _Part({"pass_keys": pass_keys}, tuple(read.notes))
@@ -280,14 +281,15 @@ class _Reading:
         databases = {key: self._database(key, getattr(server, key, "")) for key in DATABASES}
         return _Part({"crawlers": crawlers, **databases})
 
-    def _sending(self, sections: Mapping[str, Any]) -> _Part:
+    def _sending(self, sections: Mapping[str, Any], rooms: Iterable[Room]) -> _Part:
         sending = read_sending(
             sections["notifications"], sections["outbound"], self.files, self.problems
         )
         logins = read_prometheus(self._raw.get("prometheus", []), self.files, self.problems)
-        return _Part(
-            {"sending": sending, "prometheus_logins": logins}, mail_notes(sending.mail_server)
-        )
+        notes = mail_notes(sending.mail_server)
+        if not self._answers:
+            notes += prometheus_notes(rooms, sending.outbound)
+        return _Part({"sending": sending, "prometheus_logins": logins}, notes)
 
     def _faces(self, server: Server, pages: Iterable[StatusPage]) -> _Part:
         oidc = read_oidc(self._raw.get("dashboard", {}), self.files, self.problems)

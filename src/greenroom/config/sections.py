@@ -2,7 +2,8 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
@@ -17,7 +18,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges
 from greenroom.model.crawler import CRAWLERS_MAX, Crawler
 from greenroom.model.fields import Unique
-from greenroom.model.room import ANY_PASS, Room
+from greenroom.model.room import ANY_PASS, PUSHED, Room
 from greenroom.outbound import OutboundPolicy
 from greenroom.outbound.mail import LOCAL, MailServer
 from greenroom.outbound.policy import OutboundRefused, OutboundTarget, read_target
@@ -143,6 +144,20 @@ def read_prometheus(raw: Any, files: NamedFiles, problems: list[Problem]) -> dic
             basic = b64encode(f"{login.user}:{password}".encode()).decode()
             found[target.url] = f"Bearer {token}" if token else f"Basic {basic}"
     return found
+
+
+def prometheus_notes(rooms: Iterable[Room], policy: OutboundPolicy) -> tuple[str, ...]:
+    """Rooms whose Prometheus is never asked. Their URLs are valid."""
+    found = []
+    for room in rooms:
+        with suppress(OutboundRefused):  # a problem of its own
+            if room.capacity_metrics not in ("", PUSHED) and (
+                reason := policy.target_problem(prometheus_target(room.capacity_metrics))
+            ):
+                found.append(
+                    f"room {room.name}: capacity_metrics cannot be asked: {reason} ([outbound])"
+                )
+    return tuple(found)
 
 
 def _login_problems(login: PrometheusLogin, at: str) -> list[Problem]:

@@ -22,6 +22,7 @@ from greenroom.keys.ticket_keys import (
     RETRY_MS,
     SEALS_MAX,
     KeyRing,
+    exchange,
 )
 from greenroom.model.visit import Ticket, make_key
 
@@ -248,6 +249,25 @@ def test_a_key_rotates_long_before_random_nonces_could_meet(tmp_path: Path) -> N
     assert ring.seals == 0
     ring.tend(NOW + 3_000 + ACTIVATION_DELAY_MS)
     assert len(ring.opening) == 2
+
+
+def test_a_key_of_a_machine_whose_clock_is_a_year_ahead_delays_no_rotation(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path, NOW)
+    first = ring.current
+    year_ms = 365 * KEY_AGE_MAX_MS
+    strange = {
+        "id": "0" * 12,
+        "secret": "11" * 32,
+        "created_ms": year_ms,
+        "active_ms": NOW + year_ms,
+    }
+    exchange(tmp_path, [strange], NOW)
+    for later_ms in (1_000, KEY_AGE_MAX_MS, KEY_AGE_MAX_MS + ACTIVATION_DELAY_MS):
+        ring.tend(NOW + later_ms)
+    assert ring.current.id not in (first.id, bytes(6))
+    count = len(ring.opening)
+    ring.tend(NOW + KEY_AGE_MAX_MS + ACTIVATION_DELAY_MS + 1_000)
+    assert len(ring.opening) == count
 
 
 def test_a_rotation_in_one_process_reaches_the_others_before_it_counts(tmp_path: Path) -> None:

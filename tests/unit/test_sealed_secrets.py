@@ -85,9 +85,15 @@ def test_a_new_key_seals_from_now_on_and_the_others_still_open(tmp_path: Path) -
     assert running.open(before, "ada") == running.open(after, "ada") == "MZXW6YTB"
 
 
-def test_of_too_many_keys_the_oldest_goes(tmp_path: Path) -> None:
-    made = [box(tmp_path).rotate() for _ in range(KEYS_MAX + 2)]
-    assert [row["id"] for row in exchange_secret_keys(tmp_path, [])] == made[2:]
+def test_of_too_many_keys_the_oldest_goes_but_for_the_one_that_names_are_derived_from(
+    tmp_path: Path,
+) -> None:
+    made = [box(tmp_path).rotate()]
+    derived = box(tmp_path).derived("names")
+    made += [box(tmp_path).rotate() for _ in range(KEYS_MAX + 1)]
+    kept = [row["id"] for row in exchange_secret_keys(tmp_path, [])]
+    assert kept == [made[0], *made[3:]]
+    assert box(tmp_path).derived("names") == derived
 
 
 def test_strange_keys_never_push_the_own_one_out(tmp_path: Path) -> None:

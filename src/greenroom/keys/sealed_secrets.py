@@ -93,7 +93,8 @@ class SealedSecrets:
         active_ms = max(now_ms, known[-1].active_ms + 1) if known else now_ms
         made = Key(os.urandom(KEY_ID_BYTES), secret, now_ms, active_ms, AESGCM(secret))
         with self._file.disk():
-            self._file.write((*known[1 - KEYS_MAX :], made))
+            # names and push keys are derived from the oldest
+            self._file.write((*known[:1], *known[1:][2 - KEYS_MAX :], made))
         return made
 
 

@@ -76,6 +76,7 @@ def main() -> None:
                 total_active_users=limit,
                 new_users_per_minute=limit,
                 session_duration=30,
+                move_places=False,
             )
             ledger = MemoryLedger(room, clock, random.Random(1).getrandbits, None)
             table = RoomTable(

@@ -113,6 +113,7 @@ def rooms(folder: Path, limit: int, clock: Stepping) -> tuple[MemoryLedger, Gate
         total_active_users=limit,
         new_users_per_minute=limit,
         session_duration=30,
+        move_places=False,
     )
     ledger = MemoryLedger(room, clock, take.bits, None)
     compiled = compile_room(

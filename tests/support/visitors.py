@@ -110,8 +110,6 @@ class Site:
                 on_error=self.errors.append,
                 bypass=self._bypass,
                 passes=self._passes,
-                moves=room.move_places,
-                calls=room.call_after_minutes > 0 and room.move_places,
                 extensions=room.session_extensions,
             )
             for room in self.rooms

@@ -93,7 +93,7 @@ class SignIn:
         self,
         store: SessionStore,
         config: ConfigService,
-        oidc: Callable[[], OidcSettings | None] = lambda: None,
+        oidc: Callable[[], OidcSettings | None],
     ) -> None:
         self._store = store
         self._config = config

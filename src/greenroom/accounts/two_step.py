@@ -78,7 +78,7 @@ class Enrolment(NamedTuple):
     recovery: tuple[str, ...]
 
 
-def enrolment(session_secret: str, seed: str = "") -> Enrolment:
+def enrolment(session_secret: str, seed: str) -> Enrolment:
     seed = seed[:100] or secrets.token_urlsafe(16)
 
     def made(what: str, size: int) -> str:

@@ -189,7 +189,7 @@ class Lease:
         self.window.append(now_ms)
         self.unacknowledged.append(now_ms)
 
-    def unspend(self, source: PermitSource, paced: bool = True) -> None:
+    def unspend(self, source: PermitSource, paced: bool) -> None:
         """Nothing may have been reported since."""
         if source is PermitSource.PERMIT:
             self.permits += 1

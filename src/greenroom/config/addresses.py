@@ -354,7 +354,7 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
 
 
 def resolved_origin_problems(
-    listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening = tuple
+    listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening
 ) -> list[Problem]:
     """As `zone_origin_problems`, and what the name leads to now. May wait RESOLVE_S, so call it in
     a thread.

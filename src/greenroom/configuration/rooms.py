@@ -226,9 +226,7 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
     return faults_of(template_problems(page, "custom_page_html"), Code.TEMPLATE)
 
 
-def limit_faults(
-    zone: Zone, values: Mapping[str, Any], wrong: Iterable[str] = ()
-) -> list[ApiFault]:
+def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str]) -> list[ApiFault]:
     faults = []
     for name in ("total_active_users", "new_users_per_minute"):
         value = values.get(name)

@@ -300,7 +300,7 @@ def repeated(headers: Headers) -> str:
 
 
 def visitor_of(
-    headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None = None
+    headers: Headers, authority: bytes, sender: Sender, facts: Mapping[bytes, bytes] | None
 ) -> Visitor | Refusal:
     """`facts`: the headers by name, where no name comes twice."""
     host, policy, _ = sender.named(authority)

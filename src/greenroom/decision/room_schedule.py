@@ -196,13 +196,13 @@ def compile_room(
     passes: MakePasses = lambda _: None,
     passes_well_known: bool = True,
     offers: tuple[Offer, ...] | None = None,
-    moves: bool = False,
     extensions: int = 0,
-    calls: bool = False,
 ) -> RoomSchedule:
     """Templates must have been checked before. Raises StorageFailed when the seed of a draw cannot
     be had.
     """
+    moves = room.move_places
+    calls = room.call_after_minutes > 0 and moves
     pages: dict[tuple[str, bool], Page] = {}
     cookies, draw, stages = TicketCookies(room, always_use_https), None, []
     for from_ms, effective in course(room, events, now_ms):

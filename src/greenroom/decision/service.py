@@ -91,7 +91,7 @@ class DecisionService:
         clock: Clock,
         entropy: Callable[[int], bytes],
         on_error: Callable[[BaseException], None],
-        observe: Observer = lambda _: None,
+        observe: Observer,
     ) -> None:
         """`on_error` receives every exception that held a visitor. `observe` must not block or
         raise.

@@ -183,7 +183,7 @@ def draws_by(values: Mapping[str, Any]) -> str:
     return "queueing_method" if values.get("queueing_method") == "random" else ""
 
 
-def line_table_problems(events: Sequence[Event | None], pointer: str = "events") -> list[Problem]:
+def line_table_problems(events: Sequence[Event | None], pointer: str) -> list[Problem]:
     return [
         Problem(f"{pointer}[{index}].{name}", NO_DRAW)
         for index, event in enumerate(events)

@@ -370,11 +370,11 @@ def source(name: str) -> str:
 @lru_cache(64)
 def built_in(
     tag: str,
-    brand: Brand = NO_BRAND,
-    table: str = "",
-    offers: bool = False,
-    moves: bool = False,
-    away: Away = STAYS,
+    brand: Brand,
+    table: str,
+    offers: bool,
+    moves: bool,
+    away: Away,
 ) -> BuiltIn:
     return BuiltIn(language(tag), brand, table, offers, moves, away)
 

@@ -24,7 +24,7 @@ def call_page(
     email: bool,
     key: str,
     vapid: str,
-    draws: bool = False,
+    draws: bool,
 ) -> bytes:
     """`state`: that of the visitor's row, or empty. `key`: for push, with its id `vapid`. `draws`:
     the places are still to be drawn.

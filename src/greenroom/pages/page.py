@@ -176,7 +176,7 @@ class Page:
 
 
 @lru_cache(maxsize=256)
-def headers_of(brand: Brand = NO_BRAND, table: bool = False) -> AnswerHeaders:
+def headers_of(brand: Brand, table: bool = False) -> AnswerHeaders:
     """The policy names script and style by hash, and an accent colour is part of the style."""
     policy = content_security_policy(brand, table).encode()
     return AnswerHeaders(

@@ -23,9 +23,7 @@ def refresh_s(left_s: int, session_ms: int) -> int:
     return left_s - warn_s(session_ms) if left_s > warn_s(session_ms) else left_s + 1
 
 
-def session_page(
-    tag: str, brand: Brand, left_s: int | None, session_ms: int, last: bool = False
-) -> bytes:
+def session_page(tag: str, brand: Brand, left_s: int | None, session_ms: int, last: bool) -> bytes:
     """`left_s` None: the session is over. `last`: a press has not added a whole session."""
     words = language(tag)
     if left_s is None:

@@ -115,7 +115,7 @@ def decision_service(
     ring: KeyRing,
     clock: Clock,
     on_error: OnError,
-    observers: Iterable[Observer] = (),
+    observers: Iterable[Observer],
 ) -> DecisionService:
     take = Entropy().take
     return DecisionService(

@@ -143,7 +143,7 @@ def open_dashboard(
     running: Running,
     answers: Mapping[str, DatasetAnswer],
     config: Callable[[], Config],
-    listening: Listening = tuple,
+    listening: Listening,
 ) -> Dashboard:
     """`answers` are those of GraphQL about rooms, empty where no analytics are kept."""
 

@@ -53,7 +53,7 @@ def run_demo(
     crowd_size: int,
     say: Say,
     *,
-    with_history: bool = False,
+    with_history: bool,
 ) -> None:
     """Default addresses that are in use are replaced. `with_history`: begin with a generated
     month.

@@ -64,8 +64,8 @@ class GatewayFrontEnd:
         decision: DecisionService,
         listener: socket.socket,
         on_error: OnError,
-        listening: Listening = tuple,
-        everywhere: Listening | None = None,
+        listening: Listening,
+        everywhere: Listening | None,
     ) -> None:
         """Raises OSError when a certificate or the access log's file cannot be read or opened."""
         self._listener = listener

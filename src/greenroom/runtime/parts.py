@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterable, Mapping, MutableMapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from greenroom.config.addresses import exposure_notes
@@ -140,7 +139,7 @@ def take_addresses(
     undo: contextlib.ExitStack,
     *,
     one_of_many: bool,
-    inherited: Mapping[str, socket.socket] = MappingProxyType({}),
+    inherited: Mapping[str, socket.socket],
 ) -> Listeners:
     """An `inherited` socket counts more than the settings. Raises CannotStart."""
     mode = int(config.socket_mode, 8)
@@ -171,7 +170,7 @@ def announcement(
     listen: Address,
     decide: Address | None,
     control: Address,
-    more: Iterable[str] = (),
+    more: Iterable[str],
 ) -> list[str]:
     origin = config.origin.url if config.origin else "set by each zone"
     secure = "https" if config.control_tls else "http"

@@ -225,8 +225,6 @@ class RoomCompiler:
             for name in _NAMED.findall(rule.expression)
             if name in lists
         }
-        moves = room.move_places
-        calls = room.call_after_minutes > 0 and moves
         extensions = 0 if over_several(config) else room.session_extensions
         https, well_known = settings.always_use_https, settings.pass_well_known
         made_of: tuple[Any, ...] = (
@@ -237,9 +235,7 @@ class RoomCompiler:
             https,
             well_known,
             config.documents.offers_of(room.id),
-            moves,
             extensions,
-            calls,
             id(ledgers.ledger),
             id(lookups),
         )
@@ -263,9 +259,7 @@ class RoomCompiler:
             ),
             passes_well_known=settings.pass_well_known,
             offers=config.documents.offers_of(room.id),
-            moves=moves,
             extensions=extensions,
-            calls=calls,
         )
         if room.custom_page_html and not schedule.now.page.custom:
             wrong = InvalidConfig(template_problems(room.custom_page_html, "custom_page_html"))

@@ -15,12 +15,12 @@ from greenroom.runtime.clock import MonotonicClock
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.logs import set_up_logs
 from greenroom.runtime.loops import Say
-from greenroom.runtime.parts import EVERYTHING, ProcessParts
+from greenroom.runtime.parts import ProcessParts
 from greenroom.runtime.process import Process
 
 
 def serve_until_stopped(
-    source: ConfigSource, say: Say, *, one_of_many: bool = False, parts: ProcessParts = EVERYTHING
+    source: ConfigSource, say: Say, *, one_of_many: bool, parts: ProcessParts
 ) -> None:
     """Raises InvalidConfig, CannotStart or StorageFailed when it cannot start."""
 

@@ -46,7 +46,7 @@ class Dispatch:
 
 
 def next_try_ms(
-    attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int = 0
+    attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int
 ) -> int | None:
     """None gives up. Waits double from a second to ten minutes, each shortened by up to half at
     random. `asked_ms`: Retry-After.

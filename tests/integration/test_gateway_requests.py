@@ -277,7 +277,8 @@ def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, 
     async def story() -> None:
         rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET, obeys_origin=enabled)
         rig.app = rig.says(
-            b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\ncf-waiting-room-COMMAND: revoke\r\nContent-Length: 0\r\n"
+            b"Cf-Waiting-Room-Command: x\r\n\r\n"
         )
         async with rig.running():
             response = await rig.get()
@@ -287,7 +288,7 @@ def test_a_command_of_the_origin_is_obeyed_if_enabled_and_never_shown(rig, run, 
             ]
             rig.decisions.obeyed = b""
             assert (await rig.get()).all("Set-Cookie") == [rig.TICKET.decode()]
-        assert rig.decisions.commands == ([b"revoke"] * 2 if enabled else [])
+        assert rig.decisions.commands == ([b"revoke,x"] * 2 if enabled else [])
 
     run(story())
 

@@ -262,7 +262,8 @@ STORIES: dict[str, list[Step]] = {
 
 
 def origin(_method: str, path: str) -> tuple[int, Pairs, bytes]:
-    command = ((b"Cf-Waiting-Room-Command", b"revoke"),) if path == "/revoke" else ()
+    said = (b"revoke", b"unknown") if path == "/revoke" else ()
+    command = [(b"Cf-Waiting-Room-Command", each) for each in said]
     return 200, ((b"X-Origin", b"yes"), *command), b"hello from the origin"
 
 

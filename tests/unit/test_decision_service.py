@@ -215,9 +215,10 @@ def test_revoke_ends_the_session_only_where_the_room_allows_it(site_of: Open) ->
         first = Browser(site)
         forward = first.visit()
         assert isinstance(forward, Forward)
-        cookie = site.decisions.obey(forward, b" Revoke ")
+        cookie = site.decisions.obey(forward, b"explode, Revoke ,x")
         assert bool(cookie) == bool(allowed)
-        assert site.decisions.obey(forward, b"explode") == b""
+        for unknown in (b"explode", b"revoke;now", b"revoked, ,x", b""):
+            assert site.decisions.obey(forward, unknown) == b""
         site.advance(2000)
         assert isinstance(Browser(site).visit(), Forward) == bool(allowed)
 

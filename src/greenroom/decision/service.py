@@ -182,12 +182,12 @@ class DecisionService:
         return None if verdict is None else sent(verdict)
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """Returns the Set-Cookie value that replaces the ticket, or empty. Only `revoke` is known;
-        all else is ignored.
+        """Returns the Set-Cookie value that replaces the ticket, or empty. Of the list of commands
+        only `revoke` is known; all else is ignored.
         """
         schedule = self.table.rooms.get(forward.room_id)
         if (
-            command.strip().lower() != b"revoke"
+            b"revoke" not in [each.strip() for each in command.lower().split(b",")]
             or schedule is None
             or not forward.obeys_origin
             or forward.ticket is None

@@ -253,7 +253,7 @@ class AppRequests:
                 if pair[1].partition(b"=")[0].strip(b" \t") not in own:
                     kept.append(pair)
             elif name == COMMAND:
-                command = pair[1]
+                command = command + b"," + pair[1] if command else pair[1]
             elif name == OFFERS:
                 pass  # for the built-in gateway alone; no visitor gets it
             elif cookie and is_for_caches(name):

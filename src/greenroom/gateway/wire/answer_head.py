@@ -253,7 +253,7 @@ def _read_other(head: AnswerHead, name: bytes, value: bytes) -> None:
         found = _IDLE.search(value)
         head.idle_s = int(found[1]) if found else 0
     elif name == COMMAND:
-        head.command = value
+        head.command = head.command + b"," + value if head.command else value
     elif name == OFFERS:
         head.offers = value
     elif name == b"upgrade":

@@ -2,11 +2,15 @@
 
 import re
 import secrets
+import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
+from greenroom.cli import app
 from greenroom.config.addresses import origin_problems
 from greenroom.config.load import Overrides, read_config
 from greenroom.errors import InvalidConfig
@@ -76,3 +80,41 @@ def test_a_page_in_the_documents_is_a_good_template(text: str) -> None:
         new_users_per_minute=1,
         custom_page_html=text,
     )
+
+
+def commands_of(text: str) -> list[str]:
+    """What follows `greenroom` in blocks for the shell and in backticks, up to a pipe or comment;
+    `greenroom is unreachable` is a line of a log.
+    """
+    shells = re.findall(r"^```(?:sh|console)\n(.*?)^```", text, re.M | re.S)
+    lines = "\n".join(shells).replace("\\\n", " ").splitlines()
+    lines += re.findall(r"`([^`\n]+)`", text)
+    called = re.compile(
+        r"(?:[$>] )?(?:podman exec \w+ )?(?:\S+/)?greenroom ((?!is )[a-z][a-z-]*(?:$| [^|;&#>]*))"
+    )
+    return [found[1] for line in lines if (found := called.match(line.strip()))]
+
+
+def misspelt(command: Any, words: list[str]) -> str:
+    """Why the words are no call of the command; placeholders stand for values."""
+    if inside := getattr(command, "commands", None):
+        if not words or words[0] not in inside:
+            return f"there is no command {words[:1]}"
+        return misspelt(inside[words[0]], words[1:])
+    known = {name for param in command.params for name in param.opts}
+    return next((word for word in words if word.startswith("-") and word not in known), "")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_in_the_documents_exists(path: Path) -> None:
+    whole = typer.main.get_command(app)
+    for said in commands_of(path.read_text()):
+        words = [word.partition("=")[0] for word in shlex.split(said) if word != "..."]
+        assert not misspelt(whole, words), said
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    whole = typer.main.get_command(app)
+    (said,) = commands_of("```sh\n.venv/bin/greenroom serve --orgin http://x  # note\n```")
+    assert misspelt(whole, shlex.split(said)) == "--orgin"
+    assert misspelt(whole, ["room", "hald"])

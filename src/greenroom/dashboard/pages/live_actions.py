@@ -179,98 +179,55 @@ def _asked(
     )
 
 
+MESSAGE_HELP = (
+    "One line of at most 500 characters, such as: The sale lasts until midnight, and there is enough"
+    " for everyone."
+)
+
+
 def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) -> list[FieldView]:
-    if one.name == "limits":
-        own = own_limits(page, live).now.room
-        values = {name: page.field(name) or getattr(own, name) for name in LIMITS}
-        return [
-            field_view(rooms.ROOM, name, values[name], faults, label=LIMIT_LABELS[name])
-            for name in LIMITS
-        ]
-    if one.name == "message":
-        told = (
-            "One line of at most 500 characters, such as: The sale lasts until midnight, and there"
-            " is enough for everyone."
+    def field(name: str, label: str, value: str, help: str, kind: str = "number") -> FieldView:
+        problems = faults.take(name)
+        return FieldView(
+            name=name, label=label, kind=kind, value=value, help=help, problems=problems
         )
-        found = page.known.operations.get(page.room.id)
-        posted = found.record.of(MESSAGE) if found else None
-        value = page.field("message") if "message" in page.form else posted.text if posted else ""
-        every = FieldView(
-            name="message",
-            label="Message",
-            kind="text",
-            value=value,
-            help=told,
-            problems=faults.take("message"),
-        )
-        wrong = faults.take("messages")
-        texts = {it.language: it for it in page.room.record.branding_messages}
-        texts |= {it.language: it for it in (posted.texts if posted else ())}
-        return [every, *(_local_message(page, it, wrong) for it in texts.values())]
-    if one.name == "extend":
-        told = "How much longer the event lasts."
-        value = page.field("minutes") or "30"
-        return [
-            FieldView(
-                name="minutes",
-                label="Minutes",
-                kind="number",
-                value=value,
-                help=told,
-                problems=faults.take("minutes"),
-            )
-        ]
-    if one.name == "hold":
-        return [
-            FieldView(
-                name="minutes",
-                label="Minutes",
-                kind="number",
-                value=page.field("minutes"),
-                help="Leave blank to hold until you let visitors in again.",
-                problems=faults.take("minutes"),
-            )
-        ]
-    if one.name == "let-in":
-        value, problems = page.field("count") or "10", faults.take("count")
-        return [
-            FieldView(
-                name="count",
-                label="Visitors",
-                kind="number",
-                value=value,
-                help="How many more, once.",
-                problems=problems,
-            )
-        ]
-    if one.name == "take-over":
-        return [_taken_over(page, faults)]
+
+    match one.name:
+        case "limits":
+            own = own_limits(page, live).now.room
+            values = {name: page.field(name) or getattr(own, name) for name in LIMITS}
+            return [
+                field_view(rooms.ROOM, name, values[name], faults, label=LIMIT_LABELS[name])
+                for name in LIMITS
+            ]
+        case "message":
+            found = page.known.operations.get(page.room.id)
+            posted = found.record.of(MESSAGE) if found else None
+            posted_text = posted.text if posted else ""
+            value = page.field("message") if "message" in page.form else posted_text
+            every = field("message", "Message", value, MESSAGE_HELP, "text")
+            wrong = faults.take("messages")
+            texts = {it.language: it for it in page.room.record.branding_messages}
+            texts |= {it.language: it for it in (posted.texts if posted else ())}
+            return [every, *(_local_message(page, it, wrong) for it in texts.values())]
+        case "extend":
+            value = page.field("minutes") or "30"
+            return [field("minutes", "Minutes", value, "How much longer the event lasts.")]
+        case "hold":
+            told = "Leave blank to hold until you let visitors in again."
+            return [field("minutes", "Minutes", page.field("minutes"), told)]
+        case "let-in":
+            value = page.field("count") or "10"
+            return [field("count", "Visitors", value, "How many more, once.")]
+        case "take-over":
+            state = room_state(page, page.room.id)
+            current = state.capacity.sessions if state and state.capacity else ""
+            value, told = page.field("count") or str(current), "At most the limit of the room."
+            return [field("count", "Active visitors at once", value, told)]
     if one.typed:
         told = f"Type {page.room.record.name} to confirm. This cannot be undone."
-        return [
-            FieldView(
-                name="typed",
-                label="Name of the room",
-                kind="text",
-                value="",
-                help=told,
-                problems=faults.take("typed"),
-            )
-        ]
+        return [field("typed", "Name of the room", "", told, "text")]
     return []
-
-
-def _taken_over(page: PageRequest, faults: Faults) -> FieldView:
-    state = room_state(page, page.room.id)
-    current = state.capacity.sessions if state and state.capacity else ""
-    return FieldView(
-        name="count",
-        label="Active visitors at once",
-        kind="number",
-        value=page.field("count") or str(current),
-        help="At most the limit of the room.",
-        problems=faults.take("count"),
-    )
 
 
 def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ...]) -> FieldView:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, counted_as
 from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
-from greenroom.model.call import CONFIRM, DECOY, EMAIL, VisitorCall
+from greenroom.model.call import CONFIRM, DECOY, EMAIL, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.runtime.calls import ProcessCalls
 
 ROOM, TICKET = "r", b"a" * 12
 CALL = VisitorCall(EMAIL, "ann@mail.example", 7, 1_000, "en-US", "https://shop.example/", 600_000)
@@ -215,3 +217,33 @@ def test_a_store_that_fails_is_not_said_to_have_ended_anything(tmp_path: Path) -
         assert len(at.errors) == 2
 
     plays(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "usable"),
+    [
+        ("https://push.example/a", True),
+        ("https://10.0.0.5/a", False),
+        ("https://push.example:8443/a", False),
+        ("http://push.example/a", False),
+    ],
+)
+def test_no_visitor_reaches_what_the_settings_allow_operators(
+    tmp_path: Path, endpoint: str, usable: bool
+) -> None:
+    guard = Guard(OutboundPolicy(ports=(), allowed=("10.0.0.0/8",)))
+    notifications: Any = SimpleNamespace(guard=guard, mail_ready=False, mail_server=None)
+    decision: Any = SimpleNamespace(calling=SimpleNamespace(desk=None))
+
+    async def story() -> None:
+        calls = ProcessCalls(None, tmp_path, HandClock(), decision, notifications, pytest.fail)
+        desk = decision.calling.desk
+        ours = desk.channels()
+        push = replace(
+            CALL, channel=PUSH, to=endpoint, p256dh=ours.key, auth="a" * 22, vapid=ours.vapid
+        )
+        assert (await desk.put(ROOM, TICKET, push, "192.0.2.1") != "invalid") is usable
+        assert calls._sender._guard().policy == guard.for_visitors().policy
+        await calls.close()
+
+    asyncio.run(story())

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -97,6 +98,11 @@ class Guard:
         self.policy = policy
         self._resolve = resolve
         self._listening = listening
+
+    def for_visitors(self) -> "Guard":
+        """For URLs that anybody may write down: what the settings allow is for those of operators."""
+        policy = replace(self.policy, schemes=("https",), ports=(443,), allowed=())
+        return Guard(policy, self._resolve, self._listening)
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """Raises OutboundRefused when there are only forbidden ones, OSError (socket.gaierror) when

@@ -42,14 +42,15 @@ class ProcessCalls:
         self._before = before
         calls = SealedCalls(self._store, SealedSecrets(data, clock.now_ms))
         self._decision = decision
+        guard = lambda: notifications.guard.for_visitors()  # noqa: E731
         decision.calling.desk = Desk(
-            calls, lambda: notifications.guard, lambda: notifications.mail_ready, on_error, center
+            calls, guard, lambda: notifications.mail_ready, on_error, center
         )
         self._sender = CallSender(
             calls,
             decision.calling,
             lambda: decision.table.rooms,
-            lambda: notifications.guard,
+            guard,
             lambda: notifications.mail_server,
             clock.now_ms,
             center,

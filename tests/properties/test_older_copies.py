@@ -373,6 +373,54 @@ def named(moves: Moves, down: MovesDown) -> tuple[tuple[bytes, int, str], ...]:
     return tuple((*one[:2], one[2] or "gift") for one in NEW_ARRIVALS(moves, down))
 
 
+def served_elsewhere_after_the_end(server: RedisServer) -> list[bool]:
+    """Whether tickets are served on trust here whose session ended there: at first, when that is
+    known, when the place that they got is gone too, and one that knows a later renewal then.
+    """
+    site = Twin(server.client(), small_room(session_duration=2, queue_all=True), 1, (HERE, "there"))
+    one, key, renewed_ms = ticket_id(1), make_key(START_MS, 1), START_MS - 1_000
+    numbers = itertools.count(1)
+
+    def there(**moves: Any) -> None:
+        up = SyncUp(
+            "there", 1, next(numbers), site.now_ms, 0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, (), 0.0,
+            moves=MovesUp(0, (), site.arrived_there, **moves),
+        )  # fmt: skip
+        site.hear_from_there(up)
+        site.sync()
+
+    def trusted(later_ms: int = 0) -> bool:
+        there()
+        found = site.visit(one, key, "there", renewed_ms + later_ms)
+        return found.standing is Standing.ACTIVE
+
+    for _ in range(3):
+        there()
+        site.advance(2_000)
+    served = [trusted()]
+    there()
+    there(unknown=(one,))
+    served.append(trusted())
+    site.advance(30_000)
+    served += [trusted(), trusted(20_000)]
+    site.compare()
+    assert site.found == []
+    return served
+
+
+def test_who_has_left_is_served_on_trust_elsewhere_once(server: RedisServer) -> None:
+    once = [True, False, False, True]
+    assert served_elsewhere_after_the_end(server) == once
+    for broken in ("now", "0"):  # as if none was denied, or all tickets of the id were
+        with (
+            broken_library(
+                server.client(), "s.strong or renewed_ms <=", f"s.strong or {broken} <="
+            ),
+            pytest.raises(AssertionError),
+        ):
+            served_elsewhere_after_the_end(server)
+
+
 def served_after_the_end(server: RedisServer) -> list[str]:
     """Of sessions that ended after the start, by leaving, under another id or just now, with their
     tickets of before it. One that knows of a later renewal than the copy is served on trust.

@@ -117,8 +117,10 @@ def _claimed(
     ledger: Ledger, ticket_id: bytes, claim: Claim, renewed_ms: int, now_ms: int
 ) -> Outcome | None:
     """While the session is asked for. None: nothing is left but the line."""
+    denied = ledger.moves.denied
     if claim.denied:
         del ledger.moves.claims[ticket_id]
+        denied[ticket_id] = max(renewed_ms, denied.get(ticket_id, 0))
         kept = ledger.view(ticket_id, now_ms)
         return kept if kept.kept_ms else None
     until_ms = renewed_ms + ledger.sessions.life_ms
@@ -127,7 +129,7 @@ def _claimed(
         outcome = ledger.admit_mover(ticket_id, now_ms)
         if outcome:
             return outcome
-    if ledger.strong:
+    if ledger.strong or renewed_ms <= denied.get(ticket_id, -RENEWAL_SLACK_MS) + RENEWAL_SLACK_MS:
         # in line the id would be refused while it is spent here: the session was given to another
         spent = ledger.sessions.spent.get(ticket_id, 0) > now_ms
         if hopeful or (spent and ledger.lease.connected(now_ms)):

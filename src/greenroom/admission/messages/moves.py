@@ -84,6 +84,7 @@ class Moves:
         "_unknown_told",
         "arrived",
         "claims",
+        "denied",
         "elsewhere",
         "given",
         "sources",
@@ -92,6 +93,10 @@ class Moves:
 
     def __init__(self) -> None:
         self.claims: dict[bytes, Claim] = {}
+        self.denied: dict[bytes, int] = {}
+        """Id -> last renewal that its ticket knew when no ledger had the session: tickets that know none
+        later ask again, but are not served on trust meanwhile.
+        """
         self.given = 0
         self.arrived = 0
         self.unconfirmed = 0
@@ -139,6 +144,11 @@ class Moves:
         self.elsewhere = {one: given for one, given in self.elsewhere.items() if given[0] > now_ms}
         self.claims = {
             one: claim for one, claim in self.claims.items() if claim.renewed_ms + life_ms > now_ms
+        }
+        self.denied = {
+            one: renewed_ms
+            for one, renewed_ms in self.denied.items()
+            if renewed_ms + life_ms > now_ms
         }
         self.sources = {
             source: until_ms for source, until_ms in self.sources.items() if until_ms > now_ms

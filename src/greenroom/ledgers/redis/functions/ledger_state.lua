@@ -49,7 +49,7 @@ local FIELDS = {
 
 local KEYS_OF = {
   'state', 'line', 'due', 'inside', 'spent', 'minute', 'seconds', 'ages', 'fresh', 'told', 'drawn', 'tempo', 'forecast',
-  'claims', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
+  'claims', 'denied', 'gifts', 'unknown', 'unknown_told', 'elsewhere', 'kept_gifts', 'sources', 'provisional', 'passed', 'tally', 'seen', 'unshown', 'summary',
   'extended', 'left', 'turns', 'absent', 'failures',
   'leaving', 'seeks', 'rows_seen', 'rows_got', 'turns_left',
   'barred', 'barred_until', 'place_asks', 'place_olds', 'place_seen', 'place_seen_until', 'place_said', 'place_tell'}
@@ -151,7 +151,7 @@ local function new_epoch()
   state.born_ms, state.moving, state.given, state.arrived, state.unconfirmed = now, false, 0, 0, 0
   state.reported_ms, state.contact_ms = now, 0 -- the fence stays: without an answer in this epoch it is closed
   state.pardoned_ms = now + longest_refresh_ms() + GRACE_MS
-  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.gifts, k.unknown, k.unknown_told, k.elsewhere, k.kept_gifts, k.left, k.absent)
+  call('UNLINK', k.fresh, k.told, k.ages, k.forecast, k.claims, k.denied, k.gifts, k.unknown, k.unknown_told, k.elsewhere, k.kept_gifts, k.left, k.absent)
   state.whole = true
   dirty = true
 end

@@ -81,6 +81,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   end
   if claim.denied then
     call('HDEL', k.claims, id)
+    call('ZADD', k.denied, max(renewed_ms, tonumber(call('ZSCORE', k.denied, id) or 0)), id) -- asked for again, but not served on trust meanwhile
     local found, kept = failures.over(id, known_ms)
     if kept then return found end
     return OPERATIONS[2](id, key, high, low)
@@ -90,7 +91,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     local admitted = admit_mover(id)
     if admitted then return admitted end
   end
-  if s.strong then
+  if s.strong or renewed_ms <= tonumber(call('ZSCORE', k.denied, id) or -RENEWAL_SLACK_MS) + RENEWAL_SLACK_MS then
     -- in line the id would be refused while it is spent here: the session was given to another
     if hopeful or (spent and connected()) then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
@@ -124,6 +125,7 @@ local function report_moves()
   for _, id in ipairs(call('ZRANGEBYSCORE', k.elsewhere, '-inf', now)) do call('HDEL', k.left, id) end
   call('ZREMRANGEBYSCORE', k.elsewhere, '-inf', now)
   call('ZREMRANGEBYSCORE', k.sources, '-inf', now)
+  call('ZREMRANGEBYSCORE', k.denied, '-inf', now - s.life_ms)
   local claims, gifts, left, total = {}, {}, {}, 0
   local function follow(id) -- whom it was given to
     local to = call('HGET', k.left, id)

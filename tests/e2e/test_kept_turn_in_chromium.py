@@ -46,7 +46,7 @@ class Shop:
 
     def start(self) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", APPLICATION, str(self.port)])
-        for _ in range(200):
+        for _ in range(1_200):
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
                 return

@@ -327,7 +327,7 @@ def test_leaving_the_line_and_the_end_of_a_room_end_the_row(play, mails: MailRec
             assert await site.asks(browser, channel="email", to=to) == "check"
         assert await site.asks(stops) == "off"
         await site.visit(leaves, "POST", "greenroom=leave", NAVIGATES)
-        await asyncio.sleep(0.05)  # what the desk does after the answer
+        await site.settled()
         assert await site.rows() == 1
         site.site.decisions.table.rooms.clear()
         for _ in range(25):
@@ -366,7 +366,7 @@ def test_a_place_that_moves_takes_the_row_along(play, mails: MailReceiver) -> No
         assert "soon" in mails.messages[1][1]["subject"]
         phone = Browser(site.site)
         await site.visit(phone, "POST", link_in(mails.messages[1][1]))
-        await asyncio.sleep(0.05)  # what the desk does after the answer
+        await site.settled()
         assert await site.rows() == 1
         await site.passes(3_600_000, lambda: len(mails.messages) > 2)
         assert mails.messages[2][1]["subject"] == "shop.example: It is your turn"

@@ -13,6 +13,7 @@ from dashboard_rig import PASSWORD, DashboardRig, dashboard_in, quick_passwords
 from greenroom.accounts import people as accounts
 from greenroom.accounts.sign_in import BrowserFacts, SecondStep
 from greenroom.accounts.two_step import TRIES
+from greenroom.database import engine
 from greenroom.web.authenticator import (
     FAILURES_MAX,
     Authenticator,
@@ -26,8 +27,11 @@ AT_ONCE = 60
 
 
 @pytest.fixture
-def two(tmp_path: Path, url: str) -> Iterator[tuple[DashboardRig, DashboardRig]]:
+def two(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[DashboardRig, DashboardRig]]:
     """Two processes' worth of one installation."""
+    monkeypatch.setattr(engine, "BUSY_S", 60)  # SQLite serves sixty threads in no order
     with (
         quick_passwords(),
         dashboard_in(tmp_path, url) as one,

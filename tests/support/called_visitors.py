@@ -108,6 +108,10 @@ class CallSite:
         browser.keep(reply)
         return reply
 
+    async def settled(self) -> None:
+        """Returns when the desk has done what it does after an answer."""
+        await asyncio.gather(*self.calling.desk._tasks)
+
     async def asks(self, browser: Browser, **left: object) -> str:
         """The state that the page shows."""
         headers = (*JSON, (b"greenroom-call", json.dumps(left).encode()))

@@ -64,3 +64,11 @@ def test_what_is_wrong_with_a_list_is_said_before_anything_begins(greenroom, ori
         "global_redis",
     ):
         assert reason in running.output
+
+
+def test_a_global_redis_without_the_list_is_refused(greenroom, origin) -> None:
+    """Every data center would take itself for the only one."""
+    text = FILE.format(origin=origin.url, redis="redis://127.0.0.1", names="")
+    running = greenroom.config(text, ready=False)
+    assert running.end() == 1
+    assert "datacenters: is required with global_redis" in running.output

@@ -43,6 +43,9 @@ def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
         found.append(Problem("datacenters", "must not contain duplicates"))
     if server.redis and len(names) > 1 and not server.global_redis:
         found.append(Problem("global_redis", "is required when there are several data centers"))
+    if server.global_redis and not server.datacenters:
+        reason = "is required with global_redis: without the list each data center admits up to the limits"
+        found.append(Problem("datacenters", reason))
     if not server.redis:
         alone = [key for key in ("global_redis", "datacenters") if getattr(server, key)]
         found += [

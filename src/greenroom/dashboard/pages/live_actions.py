@@ -201,15 +201,7 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
                 for name in LIMITS
             ]
         case "message":
-            found = page.known.operations.get(page.room.id)
-            posted = found.record.of(MESSAGE) if found else None
-            posted_text = posted.text if posted else ""
-            value = page.field("message") if "message" in page.form else posted_text
-            every = field("message", "Message", value, MESSAGE_HELP, "text")
-            wrong = faults.take("messages")
-            texts = {it.language: it for it in page.room.record.branding_messages}
-            texts |= {it.language: it for it in (posted.texts if posted else ())}
-            return [every, *(_local_message(page, it, wrong) for it in texts.values())]
+            return _message_fields(page, faults)
         case "extend":
             value = page.field("minutes") or "30"
             return [field("minutes", "Minutes", value, "How much longer the event lasts.")]
@@ -228,6 +220,24 @@ def _fields(page: PageRequest, one: LiveAction, live: RoomView, faults: Faults) 
         told = f"Type {page.room.record.name} to confirm. This cannot be undone."
         return [field("typed", "Name of the room", "", told, "text")]
     return []
+
+
+def _message_fields(page: PageRequest, faults: Faults) -> list[FieldView]:
+    found = page.known.operations.get(page.room.id)
+    posted = found.record.of(MESSAGE) if found else None
+    posted_text = posted.text if posted else ""
+    every = FieldView(
+        name="message",
+        label="Message",
+        kind="text",
+        value=page.field("message") if "message" in page.form else posted_text,
+        help=MESSAGE_HELP,
+        problems=faults.take("message"),
+    )
+    wrong = faults.take("messages")
+    texts = {it.language: it for it in page.room.record.branding_messages}
+    texts |= {it.language: it for it in (posted.texts if posted else ())}
+    return [every, *(_local_message(page, it, wrong) for it in texts.values())]
 
 
 def _local_message(page: PageRequest, own: LocalMessage, problems: tuple[str, ...]) -> FieldView:

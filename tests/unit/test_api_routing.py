@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from greenroom.api.management import HANDLERS
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import (
     ApiRoute,
@@ -178,7 +178,7 @@ def test_a_call_without_exactly_one_guard_cannot_be_written_down(world) -> None:
     with pytest.raises(TypeError, match="GET /x must have exactly one guard, not 0"):
         ApiRoute("GET", "/x", call)
     with pytest.raises(TypeError, match="exactly one guard, not 2"):
-        ApiRoute("GET", "/x", guarded, **told("Room", may="read"))
+        ApiRoute("GET", "/x", guarded, **documented("Room", may="read"))
 
 
 def test_a_parameter_without_a_source_cannot_be_written_down(world) -> None:

@@ -23,7 +23,7 @@ from greenroom.configuration.dependencies import Edit, EditCall, Read, WithConfi
 from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
 from greenroom.web.dependencies import Document, Paged
 from greenroom.web.envelope import answered, answered_bare
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Depends, Query, Router
 
 
@@ -43,25 +43,25 @@ LINKING = (
 )
 
 
-@router.get("/available_alerts", **told("AvailableAlerts", may="read"))
+@router.get("/available_alerts", **documented("AvailableAlerts", may="read"))
 def list_available_alerts() -> Response:
     """List the types of alerts by category, with their filters."""
     return answered(alert_policies.available())
 
 
-@router.get("/destinations/eligible", **told("EligibleDestinations", may="read"))
+@router.get("/destinations/eligible", **documented("EligibleDestinations", may="read"))
 def list_eligible_destinations(view: WithView) -> Response:
     """List what alerts can be sent by."""
     return answered(alert_destinations.eligible(view))
 
 
-@router.get("/destinations/pagerduty", **told("[PagerdutyService]", may="read"))
+@router.get("/destinations/pagerduty", **documented("[PagerdutyService]", may="read"))
 def list_pagerduty_services(read: Read) -> Response:
     """List the PagerDuty services."""
     return read(alert_destinations.services)
 
 
-@router.post("/destinations/pagerduty", **told("Id", body="PagerdutyServiceCreate"))
+@router.post("/destinations/pagerduty", **documented("Id", body="PagerdutyServiceCreate"))
 def create_pagerduty_service(edit: Edit, document: Document) -> Response:
     """Add a PagerDuty service by its routing key, which is never shown again. Not one of
     Cloudflare's calls.
@@ -69,13 +69,13 @@ def create_pagerduty_service(edit: Edit, document: Document) -> Response:
     return edit(alert_destinations.create_service(document))
 
 
-@router.delete("/destinations/pagerduty", **told("", change=True))
+@router.delete("/destinations/pagerduty", **documented("", change=True))
 def delete_pagerduty_services(edit: Edit) -> Response:
     """Delete all PagerDuty services."""
     return edit.bare(alert_destinations.delete_services())
 
 
-@router.post("/destinations/pagerduty/connect", **told("Id", may="edit", change=True))
+@router.post("/destinations/pagerduty/connect", **documented("Id", may="edit", change=True))
 def connect_pagerduty() -> Response:
     """Get a token for linking. It links nothing by itself: greenroom is linked by a routing key
     instead.
@@ -83,19 +83,19 @@ def connect_pagerduty() -> Response:
     return answered({"id": opaque_id()}, messages=[LINKING])
 
 
-@router.get("/destinations/pagerduty/connect/{token_id}", **told("Id", may="read"))
+@router.get("/destinations/pagerduty/connect/{token_id}", **documented("Id", may="read"))
 def link_pagerduty(token_id: str) -> Response:
     """Get the token back. It links nothing: greenroom is linked by a routing key instead."""
     return answered({"id": token_id[:64]}, messages=[LINKING])
 
 
-@router.delete("/destinations/pagerduty/{service_id}", **told("", change=True))
+@router.delete("/destinations/pagerduty/{service_id}", **documented("", change=True))
 def delete_pagerduty_service(edit: Edit, service_id: str) -> Response:
     """Delete one PagerDuty service. Not one of Cloudflare's calls."""
     return edit.bare(alert_destinations.delete_services(service_id))
 
 
-@router.get("/destinations/webhooks", **told("[Webhook]", may="read"))
+@router.get("/destinations/webhooks", **documented("[Webhook]", may="read"))
 def list_webhooks(read: Read, view: WithView) -> Response:
     """List the webhooks."""
     states = view.states()
@@ -104,13 +104,13 @@ def list_webhooks(read: Read, view: WithView) -> Response:
     )
 
 
-@router.post("/destinations/webhooks", outbound=True, **told("Id", body="WebhookCreate"))
+@router.post("/destinations/webhooks", outbound=True, **documented("Id", body="WebhookCreate"))
 def create_webhook(edit: Edit, view: WithView, document: Document) -> Response:
     """Create a webhook, after it has taken a test message."""
     return _saved_webhook(edit, view, None, document)
 
 
-@router.get("/destinations/webhooks/{webhook_id}", **told("Webhook", may="read"))
+@router.get("/destinations/webhooks/{webhook_id}", **documented("Webhook", may="read"))
 def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> Response:
     """Get a webhook, without its secret."""
     entry = config_service.look(lambda known: alert_destinations.webhook_of(known, webhook_id))
@@ -118,7 +118,7 @@ def get_webhook(config_service: WithConfig, view: WithView, webhook_id: str) -> 
 
 
 @router.put(
-    "/destinations/webhooks/{webhook_id}", outbound=True, **told("Id", body="WebhookCreate")
+    "/destinations/webhooks/{webhook_id}", outbound=True, **documented("Id", body="WebhookCreate")
 )
 def put_webhook(edit: Edit, view: WithView, document: Document, webhook_id: str) -> Response:
     """Replace a webhook, after it has taken a test message where its URL or its secret changes."""
@@ -134,13 +134,13 @@ def _saved_webhook(
     return answered(result, messages=[f"webhook test failed: {problem}"] if problem else [])
 
 
-@router.delete("/destinations/webhooks/{webhook_id}", **told("", change=True))
+@router.delete("/destinations/webhooks/{webhook_id}", **documented("", change=True))
 def delete_webhook(edit: Edit, webhook_id: str) -> Response:
     """Delete a webhook."""
     return edit.bare(alert_destinations.delete(webhook_id))
 
 
-@router.get("/history", **told("[Dispatch]", info="Page", may="read"))
+@router.get("/history", **documented("[Dispatch]", info="Page", may="read"))
 def list_history(
     config_service: WithConfig,
     view: WithView,
@@ -166,7 +166,7 @@ def list_history(
     )
 
 
-@router.get("/policies", **told("[Policy]", may="read"))
+@router.get("/policies", **documented("[Policy]", may="read"))
 def list_policies(read: Read) -> Response:
     """List the policies."""
     return read(
@@ -174,19 +174,19 @@ def list_policies(read: Read) -> Response:
     )
 
 
-@router.post("/policies", **told("Id", body="PolicyCreate"))
+@router.post("/policies", **documented("Id", body="PolicyCreate"))
 def create_policy(edit: Edit, document: Document) -> Response:
     """Create a policy."""
     return _saved_policy(edit, alert_policies.create(document), document)
 
 
-@router.get("/policies/{policy_id}", **told("Policy", may="read"))
+@router.get("/policies/{policy_id}", **documented("Policy", may="read"))
 def get_policy(read: Read, policy_id: str) -> Response:
     """Get a policy."""
     return read(lambda known: alert_policies.show(alert_policies.policy_of(known, policy_id)))
 
 
-@router.put("/policies/{policy_id}", **told("Id", body="PolicyEdit"))
+@router.put("/policies/{policy_id}", **documented("Id", body="PolicyEdit"))
 def put_policy(edit: Edit, document: Document, policy_id: str) -> Response:
     """Change a policy; fields that are left out stay."""
     return _saved_policy(edit, alert_policies.change(policy_id, document), document)
@@ -198,13 +198,13 @@ def _saved_policy(edit: EditCall, plan: ConfigChange, document: object) -> Respo
     return answered(result, messages=warnings)
 
 
-@router.delete("/policies/{policy_id}", **told("", change=True))
+@router.delete("/policies/{policy_id}", **documented("", change=True))
 def delete_policy(edit: Edit, policy_id: str) -> Response:
     """Delete a policy."""
     return edit.bare(alert_policies.delete(policy_id))
 
 
-@router.post("/policies/{policy_id}/test", **told("", may="edit", change=True))
+@router.post("/policies/{policy_id}/test", **documented("", may="edit", change=True))
 def test_policy(config_service: WithConfig, view: WithView, policy_id: str) -> Response:
     """Send an example to all destinations of a policy. Not one of Cloudflare's calls."""
     known = config_service.look(lambda known: known)
@@ -214,31 +214,31 @@ def test_policy(config_service: WithConfig, view: WithView, policy_id: str) -> R
     return answered_bare()
 
 
-@router.get("/silences", **told("[Silence]", may="read"))
+@router.get("/silences", **documented("[Silence]", may="read"))
 def list_silences(read: Read) -> Response:
     """List the silences."""
     return read(silences.every)
 
 
-@router.post("/silences", **told("", body="[SilenceCreate]"))
+@router.post("/silences", **documented("", body="[SilenceCreate]"))
 def create_silences(edit: Edit, document: Document) -> Response:
     """Create silences."""
     return edit.bare(silences.put_all(document, change=False))
 
 
-@router.put("/silences", **told("[Silence]", body="[SilenceCreate]"))
+@router.put("/silences", **documented("[Silence]", body="[SilenceCreate]"))
 def put_silences(edit: Edit, document: Document) -> Response:
     """Change the silences whose ids are sent, and create those that are sent without one."""
     return edit(silences.put_all(document, change=True))
 
 
-@router.get("/silences/{silence_id}", **told("Silence", may="read"))
+@router.get("/silences/{silence_id}", **documented("Silence", may="read"))
 def get_silence(read: Read, silence_id: str) -> Response:
     """Get a silence."""
     return read(lambda known: silences.show(silences.silence_of(known, silence_id)))
 
 
-@router.delete("/silences/{silence_id}", **told("", change=True))
+@router.delete("/silences/{silence_id}", **documented("", change=True))
 def delete_silence(edit: Edit, silence_id: str) -> Response:
     """Delete a silence."""
     return edit.bare(silences.delete(silence_id))

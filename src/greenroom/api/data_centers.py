@@ -18,7 +18,7 @@ from greenroom.errors import StorageFailed
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.web.dependencies import Editor
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
 # Draws on the control listener: announced ones, files of those held, and the verifier.
@@ -73,7 +73,7 @@ router = Router(tags=["data centers"], prefix="/accounts/{account_id}/data_cente
 log = structlog.get_logger("greenroom.api")
 
 
-@router.get("", **told("[DataCenter]", may="read"))
+@router.get("", **documented("[DataCenter]", may="read"))
 async def list_data_centers(request: Request) -> Response:
     """List the data centers that share the rooms; ask the process that is the coordinator to see
     which are silent.
@@ -81,7 +81,7 @@ async def list_data_centers(request: Request) -> Response:
     return answered(data_centers.listed(request.app.state.observed.state()))
 
 
-@router.post("/{data_center}/give_up", **told("DataCenter", change=True))
+@router.post("/{data_center}/give_up", **documented("DataCenter", change=True))
 async def give_up(
     caller: Editor,
     config_service: WithConfig,

@@ -21,7 +21,7 @@ from greenroom.pages.preview import EVENTS, PreviewState
 from greenroom.pages.variables import WAIT_MINUTES_MAX
 from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import (
     ApiFault,
     Code,
@@ -71,7 +71,7 @@ router = Router(tags=["preview"])
 
 
 @router.post(
-    "/zones/{zone_id}/waiting_rooms/preview", **told("PreviewUrl", may="edit", body="Preview")
+    "/zones/{zone_id}/waiting_rooms/preview", **documented("PreviewUrl", may="edit", body="Preview")
 )
 def make_preview(
     config_service: WithConfig, document: Document, request: Request, zone_id: str

@@ -21,7 +21,7 @@ from greenroom.web.dependencies import (
     page_info,
 )
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Depends, Query, Router
 
@@ -68,7 +68,7 @@ Count = Annotated[
 def _add_previews(router: Router) -> None:
     # `preview` stands where an id would, so these routes come first.
 
-    @router.post("/preview", **told("HealthCheck", body="HealthCheckCreate", may="edit"))
+    @router.post("/preview", **documented("HealthCheck", body="HealthCheckCreate", may="edit"))
     async def create_preview(
         config_service: WithConfig, health: RunningHealth, document: Document, zone_id: str
     ) -> Response:
@@ -76,12 +76,12 @@ def _add_previews(router: Router) -> None:
         config_service.look(lambda known: zone_of(known, zone_id))
         return answered(health_checks.preview(health, zone_id, document))
 
-    @router.get("/preview/{preview_id}", **told("HealthCheck", may="read"))
+    @router.get("/preview/{preview_id}", **documented("HealthCheck", may="read"))
     async def get_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
         """Get a health check that is being tried."""
         return answered(health_checks.show_preview(health, zone_id, preview_id))
 
-    @router.delete("/preview/{preview_id}", **told("Id", may="edit", change=True))
+    @router.delete("/preview/{preview_id}", **documented("Id", may="edit", change=True))
     async def delete_preview(health: RunningHealth, zone_id: str, preview_id: str) -> Response:
         """End the trial of a health check."""
         return answered(health_checks.end_preview(health, zone_id, preview_id))
@@ -91,7 +91,7 @@ def routes_of(tag: str, prefix: str) -> Router:
     router = Router(tags=[f"{tag}health checks"], prefix=prefix)
     _add_previews(router)
 
-    @router.get("", **told("[HealthCheck]", info="Page", may="read"))
+    @router.get("", **documented("[HealthCheck]", info="Page", may="read"))
     def list_health_checks(
         config_service: WithConfig, health: WithHealth, page: Paged, zone_id: str
     ) -> Response:
@@ -100,14 +100,14 @@ def routes_of(tag: str, prefix: str) -> Router:
         found = known.health_checks.of(zone_of(known, zone_id).id)
         return page.answer(found, lambda entry: health_checks.show(entry, health))
 
-    @router.post("", **told("HealthCheck", body="HealthCheckCreate"))
+    @router.post("", **documented("HealthCheck", body="HealthCheckCreate"))
     def create_health_check(
         edit: Edit, health: WithHealth, document: Document, zone_id: str
     ) -> Response:
         """Create a health check."""
         return edit(health_checks.create(zone_id, document, health))
 
-    @router.get("/{healthcheck_id}", **told("HealthCheck", may="read"))
+    @router.get("/{healthcheck_id}", **documented("HealthCheck", may="read"))
     def get_health_check(
         read: Read, health: WithHealth, zone_id: str, healthcheck_id: str
     ) -> Response:
@@ -118,21 +118,21 @@ def routes_of(tag: str, prefix: str) -> Router:
             )
         )
 
-    @router.put("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckCreate"))
+    @router.put("/{healthcheck_id}", **documented("HealthCheck", body="HealthCheckCreate"))
     def put_health_check(
         edit: Edit, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
     ) -> Response:
         """Replace a health check."""
         return edit(health_checks.change(zone_id, healthcheck_id, document, True, health))
 
-    @router.patch("/{healthcheck_id}", **told("HealthCheck", body="HealthCheckEdit"))
+    @router.patch("/{healthcheck_id}", **documented("HealthCheck", body="HealthCheckEdit"))
     def edit_health_check(
         edit: Edit, health: WithHealth, document: Document, zone_id: str, healthcheck_id: str
     ) -> Response:
         """Change some fields of a health check."""
         return edit(health_checks.change(zone_id, healthcheck_id, document, False, health))
 
-    @router.delete("/{healthcheck_id}", **told("Id", change=True))
+    @router.delete("/{healthcheck_id}", **documented("Id", change=True))
     def delete_health_check(edit: Edit, zone_id: str, healthcheck_id: str) -> Response:
         """Delete a health check; an incident that is open ends with it."""
         return edit(health_checks.delete(zone_id, healthcheck_id))
@@ -145,7 +145,7 @@ history = Router(
 )
 
 
-@history.get("/events", **told("[CheckEvent]", info="Page", may="analytics"), known_only=True)
+@history.get("/events", **documented("[CheckEvent]", info="Page", may="analytics"), known_only=True)
 def list_events(
     config_service: WithConfig,
     health: RunningHealth,
@@ -187,7 +187,7 @@ def list_events(
     return answered(found, page_info(page, per_page, len(found), total))
 
 
-@history.get("/figures", **told("CheckFigures", may="analytics"))
+@history.get("/figures", **documented("CheckFigures", may="analytics"))
 def get_figures(
     config_service: WithConfig,
     health: RunningHealth,
@@ -210,19 +210,19 @@ routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()
 agents = Router(tags=["probe agents"], prefix="/accounts/{account_id}/probe_agents")
 
 
-@agents.get("", **told("[Agent]", may="read"))
+@agents.get("", **documented("[Agent]", may="read"))
 async def list_agents(health: RunningHealth) -> Response:
     """List the probe agents that have joined."""
     return answered(probe_agents.listed(health))
 
 
-@agents.put("/{agent_name}", **told("AgentOrders", body="AgentReport", may="probe"))
+@agents.put("/{agent_name}", **documented("AgentOrders", body="AgentReport", may="probe"))
 async def report(health: RunningHealth, document: Document, agent_name: str) -> Response:
     """Report results as an agent, and get the checks to probe. `greenroom probe` does this."""
     return answered(probe_agents.report(health, agent_name, document))
 
 
-@agents.delete("/{agent_name}", **told("Id", may="probe", change=True))
+@agents.delete("/{agent_name}", **documented("Id", may="probe", change=True))
 async def remove_agent(health: RunningHealth, agent_name: str) -> Response:
     """Remove an agent that ends or will not come back, so that its region does not wait for it."""
     return answered(probe_agents.leave(health, agent_name))

@@ -26,7 +26,7 @@ from greenroom.web.config_service import (
 )
 from greenroom.web.dependencies import Document
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Query, Router
 from greenroom.web.stores import ConfigStore
@@ -158,19 +158,19 @@ LOG_MAX = 1_000
 router = Router(tags=["offers"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/offers")
 
 
-@router.get("", **told("[Offer]", may="read"))
+@router.get("", **documented("[Offer]", may="read"))
 def list_offers(read: Read, room: RoomPath) -> Response:
     """List the offers of a waiting room."""
     return read(lambda known: show(offers_of(known, *room)))
 
 
-@router.put("", **told("[Offer]", body="[OfferCreate]"))
+@router.put("", **documented("[Offer]", body="[OfferCreate]"))
 def put_offers(edit: Edit, document: Document, room: RoomPath) -> Response:
     """Replace the offers of a waiting room: names, prices and what is left. Its page shows them."""
     return edit(replace_all(*room, document))
 
 
-@router.get("/log", **told("[OfferLogEntry]", may="read"))
+@router.get("/log", **documented("[OfferLogEntry]", may="read"))
 def list_log(
     config_service: WithConfig,
     zone_id: str,

@@ -81,7 +81,7 @@ class ProcessHealth:
         equipment = Equipment(self._guard, TlsContexts())
         self._now_ms = clock.now_ms
         self._made_ms = clock.now_ms()
-        self._speaking: dict[str, tuple[str, ...]] | None = None
+        self._checks_of_rooms: dict[str, tuple[str, ...]] | None = None
         self._holds: dict[str, OriginHold] = {}
         self.service = HealthService(
             self._store,
@@ -97,13 +97,15 @@ class ProcessHealth:
             tasks.create_task(self._follow())
 
     def origin_of(self, room: Room) -> str:
-        return origin_status(self._status(key) for key in (self._speaking or {}).get(room.id, ()))
+        return origin_status(
+            self._status(key) for key in (self._checks_of_rooms or {}).get(room.id, ())
+        )
 
     def checks_of(self, room_id: str) -> tuple[str, ...]:
         """Those on its origin."""
-        if self._speaking is None:
-            self._speaking = _read(self._running())[1]
-        return self._speaking.get(room_id, ())
+        if self._checks_of_rooms is None:
+            self._checks_of_rooms = _read(self._running())[1]
+        return self._checks_of_rooms.get(room_id, ())
 
     def longest_interval_ms(self, check_ids: Iterable[str]) -> int:
         placed = self.service.placed
@@ -190,7 +192,7 @@ class ProcessHealth:
             config = self._running()
             if config is not applied:
                 applied, health = config, config.health
-                found, self._speaking = await asyncio.to_thread(
+                found, self._checks_of_rooms = await asyncio.to_thread(
                     _read, config
                 )  # 10,000 checks take a tenth of a second
                 self._guard.policy = probe_policy(private=health.private_addresses)
@@ -208,10 +210,10 @@ def placed(known: Configuration) -> dict[str, Placed]:
 
 def _read(config: Config) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
     found = placed(config.documents)
-    return found, speaking(config, (each.check for each in found.values()))
+    return found, checks_of_rooms(config, (each.check for each in found.values()))
 
 
-def speaking(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
+def checks_of_rooms(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
     known, origin_of = OriginChecks(checks), origins(config)
     found = {}
     for room in config.rooms:

@@ -25,7 +25,7 @@ from greenroom.web.config_service import (
     entry_of,
 )
 from greenroom.web.dependencies import Document, Paged
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, refuse_if, too_many
 from greenroom.web.routing import Depends, Router
 from greenroom.web.time_format import milliseconds, plain_moment
@@ -140,7 +140,7 @@ def _view(request: Request) -> IncidentView:
 router = Router(tags=["status page"], prefix="/accounts/{account_id}")
 
 
-@router.get("/incidents", **told("[Incident]", info="Page", may="read"))
+@router.get("/incidents", **documented("[Incident]", info="Page", may="read"))
 def list_incidents(
     config_service: WithConfig, view: Annotated[IncidentView, Depends(_view)], page: Paged
 ) -> Response:
@@ -149,13 +149,13 @@ def list_incidents(
     return page.answer(found, show_incident)
 
 
-@router.get("/incident_notes", **told("[IncidentNote]", info="Page", may="read"))
+@router.get("/incident_notes", **documented("[IncidentNote]", info="Page", may="read"))
 def list_notes(config_service: WithConfig, page: Paged) -> Response:
     """List the notes of the status page."""
     return page.answer(config_service.look(lambda known: list(known.incident_notes.values())), show)
 
 
-@router.post("/incident_notes", **told("IncidentNote", body="IncidentNoteCreate"))
+@router.post("/incident_notes", **documented("IncidentNote", body="IncidentNoteCreate"))
 def create_note(edit: Edit, document: Document) -> Response:
     """Create a note; it is public on every status page that shows its incident, or on all of them
     without one.
@@ -163,19 +163,19 @@ def create_note(edit: Edit, document: Document) -> Response:
     return edit(create(document))
 
 
-@router.get("/incident_notes/{note_id}", **told("IncidentNote", may="read"))
+@router.get("/incident_notes/{note_id}", **documented("IncidentNote", may="read"))
 def get_note(read: Read, note_id: str) -> Response:
     """Get a note."""
     return read(lambda known: show(note_of(known, note_id)))
 
 
-@router.patch("/incident_notes/{note_id}", **told("IncidentNote", body="IncidentNoteEdit"))
+@router.patch("/incident_notes/{note_id}", **documented("IncidentNote", body="IncidentNoteEdit"))
 def edit_note(edit: Edit, document: Document, note_id: str) -> Response:
     """Change some fields of a note."""
     return edit(change(note_id, document))
 
 
-@router.delete("/incident_notes/{note_id}", **told("Id", change=True))
+@router.delete("/incident_notes/{note_id}", **documented("Id", change=True))
 def delete_note(edit: Edit, note_id: str) -> Response:
     """Delete a note."""
     return edit(delete(note_id))

@@ -5,13 +5,13 @@ from starlette.responses import Response
 from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.status_page import pages as status_pages
 from greenroom.web.dependencies import Document, Paged
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
 router = Router(tags=["status page"], prefix="/accounts/{account_id}")
 
 
-@router.get("/status_pages", **told("[StatusPage]", info="Page", may="read"))
+@router.get("/status_pages", **documented("[StatusPage]", info="Page", may="read"))
 def list_pages(config_service: WithConfig, page: Paged) -> Response:
     """List the status pages, those of the configuration file too."""
     return page.answer(
@@ -19,25 +19,25 @@ def list_pages(config_service: WithConfig, page: Paged) -> Response:
     )
 
 
-@router.post("/status_pages", **told("StatusPage", body="StatusPageCreate"))
+@router.post("/status_pages", **documented("StatusPage", body="StatusPageCreate"))
 def create_page(edit: Edit, document: Document) -> Response:
     """Create a status page; it is public on `status_listen` of every process that has one."""
     return edit(status_pages.create(document))
 
 
-@router.get("/status_pages/{page_id}", **told("StatusPage", may="read"))
+@router.get("/status_pages/{page_id}", **documented("StatusPage", may="read"))
 def get_page(read: Read, page_id: str) -> Response:
     """Get a status page."""
     return read(lambda known: status_pages.show(status_pages.page_of(known, page_id)))
 
 
-@router.patch("/status_pages/{page_id}", **told("StatusPage", body="StatusPageEdit"))
+@router.patch("/status_pages/{page_id}", **documented("StatusPage", body="StatusPageEdit"))
 def edit_page(edit: Edit, document: Document, page_id: str) -> Response:
     """Change some fields of a status page."""
     return edit(status_pages.change(page_id, document))
 
 
-@router.delete("/status_pages/{page_id}", **told("Id", change=True))
+@router.delete("/status_pages/{page_id}", **documented("Id", change=True))
 def delete_page(edit: Edit, page_id: str) -> Response:
     """Delete a status page."""
     return edit(status_pages.delete(page_id))

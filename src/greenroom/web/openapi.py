@@ -29,7 +29,7 @@ def schema_of(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(
+def documented(
     answer: str,
     *,
     may: str = "",

@@ -2,7 +2,7 @@
 
     router = Router(tags=["events"], prefix="/zones/{zone_id}/events")
 
-    @router.get("/{event_id}", **told("Event", may="read"))
+    @router.get("/{event_id}", **documented("Event", may="read"))
     def get_event(config_service: WithConfig, zone_id: str, event_id: str, times: Annotated[str,
     Query(max_length=9)] = "utc") -> Response:
 

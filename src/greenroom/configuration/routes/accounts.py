@@ -6,7 +6,7 @@ from greenroom.configuration import audit, unusable, zones
 from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.web.dependencies import AnyCaller, FilteredReader, Paged
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 from greenroom.web.time_format import plain_moment
 
@@ -15,21 +15,21 @@ audit_router = Router(tags=["audit log"])
 unusable_router = Router(tags=["unusable records"])
 
 
-@router.get("/accounts", **told("[Account]", info="Page"))
+@router.get("/accounts", **documented("[Account]", info="Page"))
 def list_accounts(caller: FilteredReader, page: Paged) -> Response:
     """List accounts: there is one in each installation."""
     del caller
     return page.answer([zones.show_account()], lambda shown: shown)
 
 
-@router.get("/accounts/{account_id}", **told("Account"))
+@router.get("/accounts/{account_id}", **documented("Account"))
 def get_account(caller: FilteredReader) -> Response:
     """Get the account."""
     del caller  # there is one account, and May has looked at it
     return answered(zones.show_account())
 
 
-@router.get("/user/tokens/verify", **told("VerifiedToken"))
+@router.get("/user/tokens/verify", **documented("VerifiedToken"))
 def verify_token(caller: AnyCaller) -> Response:
     """Verify the token of this request, of any scope."""
     expires_ms = caller.token.expires_ms
@@ -40,7 +40,7 @@ def verify_token(caller: AnyCaller) -> Response:
 
 
 @audit_router.get(
-    "/accounts/{account_id}/audit_logs", **told("[AuditEntry]", may="read", info="Batch")
+    "/accounts/{account_id}/audit_logs", **documented("[AuditEntry]", may="read", info="Batch")
 )
 def list_entries(config_service: WithConfig, page: Paged) -> Response:
     """List changes, newest first."""
@@ -51,13 +51,13 @@ def list_entries(config_service: WithConfig, page: Paged) -> Response:
 UNUSABLE = "/accounts/{account_id}/unusable_records"
 
 
-@unusable_router.get(UNUSABLE, **told("[Unusable]", may="read"))
+@unusable_router.get(UNUSABLE, **documented("[Unusable]", may="read"))
 def list_unusable(read: Read) -> Response:
     """List stored records that cannot be used."""
     return read(unusable.listing)
 
 
-@unusable_router.delete(UNUSABLE + "/{kind}/{record_id}", **told("Id", change=True))
+@unusable_router.delete(UNUSABLE + "/{kind}/{record_id}", **documented("Id", change=True))
 def delete_unusable(edit: Edit, kind: str, record_id: str) -> Response:
     """Delete a stored record that cannot be used, and everything that belongs to it."""
     return edit(unusable.remove(kind, record_id))

@@ -18,7 +18,7 @@ from greenroom.configuration.explain_request import (
     as_plain,
 )
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Query, Router
 
@@ -27,7 +27,7 @@ router = Router(tags=["route tester"])
 HeaderLine = Annotated[str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
 
 
-@router.get("/explain", **told("Explanation", may="read"))
+@router.get("/explain", **documented("Explanation", may="read"))
 async def explain_request(
     request: Request,
     url: Annotated[

@@ -20,7 +20,7 @@ from greenroom.configuration.rooms import room_of
 from greenroom.configuration.state import Observed
 from greenroom.web.dependencies import JsonBody
 from greenroom.web.envelope import answered_bare
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Depends, Query, Router
 
@@ -64,7 +64,7 @@ _BODY: dict[str, Any] = {
 
 @router.post(
     "/zones/{zone_id}/waiting_rooms/{waiting_room_id}/capacity/figures",
-    **told("", change=True) | {"body": _BODY},
+    **documented("", change=True) | {"body": _BODY},
 )
 async def push_figures(
     edit: Edit,

@@ -10,7 +10,7 @@ from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.configuration.list_items import PER_PAGE_MAX, Catalogue, Operations
 from greenroom.web.dependencies import Document, JsonItems, NamedItems
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Depends, Query, Router
 
 
@@ -30,43 +30,43 @@ WithOperations = Annotated[Operations, Depends(_operations)]
 router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
 
 
-@router.get("", **told("[List]", may="read"))
+@router.get("", **documented("[List]", may="read"))
 def list_lists(read: Read) -> Response:
     """List all lists."""
     return read(lambda known: [lists.show(known, entry) for entry in known.lists.values()])
 
 
-@router.post("", **told("List", body="ListCreate"))
+@router.post("", **documented("List", body="ListCreate"))
 def create_list(edit: Edit, document: Document) -> Response:
     """Create a list."""
     return edit(lists.create(document))
 
 
-@router.get("/bulk_operations/{operation_id}", **told("Operation", may="read"))
+@router.get("/bulk_operations/{operation_id}", **documented("Operation", may="read"))
 def get_operation(done: WithOperations, operation_id: str) -> Response:
     """Get the state of an operation on items."""
     return answered(done.get(operation_id))
 
 
-@router.get("/{list_id}", **told("List", may="read"))
+@router.get("/{list_id}", **documented("List", may="read"))
 def get_list(read: Read, list_id: str) -> Response:
     """Get a list."""
     return read(lambda known: lists.show(known, lists.list_of(known, list_id)))
 
 
-@router.put("/{list_id}", **told("List", body="ListEdit"))
+@router.put("/{list_id}", **documented("List", body="ListEdit"))
 def put_list(edit: Edit, document: Document, list_id: str) -> Response:
     """Update the description of a list."""
     return edit(lists.edit(list_id, document))
 
 
-@router.delete("/{list_id}", **told("Id", change=True))
+@router.delete("/{list_id}", **documented("Id", change=True))
 def delete_list(edit: Edit, list_id: str) -> Response:
     """Delete a list that no rule refers to."""
     return edit(lists.delete(list_id))
 
 
-@router.get("/{list_id}/items", **told("[ListItem]", info="Cursor", may="read"))
+@router.get("/{list_id}/items", **documented("[ListItem]", info="Cursor", may="read"))
 def get_items(
     config_service: WithConfig,
     catalogue: Annotated[Catalogue, Depends(_catalogue)],
@@ -99,25 +99,27 @@ def get_items(
     return answered([list_items.show(kind, entry) for entry in found.items], {"cursors": cursors})
 
 
-@router.post("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
+@router.post("/{list_id}/items", **documented("OperationId", body="[ListItemCreate]"))
 def add_items(edit: Edit, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Add items to a list."""
     return edit(list_items.add(list_id, items, done, whole=False))
 
 
-@router.put("/{list_id}/items", **told("OperationId", body="[ListItemCreate]"))
+@router.put("/{list_id}/items", **documented("OperationId", body="[ListItemCreate]"))
 def put_items(edit: Edit, done: WithOperations, items: JsonItems, list_id: str) -> Response:
     """Replace the items of a list."""
     return edit(list_items.add(list_id, items, done, whole=True))
 
 
-@router.delete("/{list_id}/items", **told("OperationId", body="ListItemDeletion", bodiless=True))
+@router.delete(
+    "/{list_id}/items", **documented("OperationId", body="ListItemDeletion", bodiless=True)
+)
 def delete_items(edit: Edit, done: WithOperations, items: NamedItems, list_id: str) -> Response:
     """Delete items of a list."""
     return edit(list_items.remove(list_id, items, done))
 
 
-@router.get("/{list_id}/items/{item_id}", **told("ListItem", may="read"))
+@router.get("/{list_id}/items/{item_id}", **documented("ListItem", may="read"))
 def get_item(read: Read, list_id: str, item_id: str) -> Response:
     """Get one item."""
     return read(lambda known: list_items.item_of(known, list_id, item_id))

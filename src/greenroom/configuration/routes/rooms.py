@@ -14,7 +14,7 @@ from greenroom.model.room import Room
 from greenroom.web.config_service import ConfigService
 from greenroom.web.dependencies import Document, FilteredReader, Paged
 from greenroom.web.envelope import answered
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
 router = Router(tags=["waiting rooms"])
@@ -22,7 +22,7 @@ router = Router(tags=["waiting rooms"])
 ROOM = "/zones/{zone_id}/waiting_rooms/{waiting_room_id}"
 
 
-@router.get("/zones/{zone_id}/waiting_rooms", **told("[Room]", info="Page", may="read"))
+@router.get("/zones/{zone_id}/waiting_rooms", **documented("[Room]", info="Page", may="read"))
 def list_zone_rooms(config_service: WithConfig, page: Paged, zone_id: str) -> Response:
     """List the waiting rooms of a zone."""
     known, now_ms = config_service.look(lambda known: known), config_service.clock.now_ms()
@@ -30,7 +30,7 @@ def list_zone_rooms(config_service: WithConfig, page: Paged, zone_id: str) -> Re
     return page.answer(found, lambda entry: rooms.show(known, entry, now_ms))
 
 
-@router.get("/accounts/{account_id}/waiting_rooms", **told("[Room]", info="Page"))
+@router.get("/accounts/{account_id}/waiting_rooms", **documented("[Room]", info="Page"))
 def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page: Paged) -> Response:
     """List the waiting rooms of all zones that the token is valid for."""
     known, now_ms = config_service.look(lambda known: known), config_service.clock.now_ms()
@@ -38,51 +38,51 @@ def list_account_rooms(caller: FilteredReader, config_service: WithConfig, page:
     return page.answer(found, lambda entry: rooms.show(known, entry, now_ms))
 
 
-@router.post("/zones/{zone_id}/waiting_rooms", **told("Room", body="RoomCreate"))
+@router.post("/zones/{zone_id}/waiting_rooms", **documented("Room", body="RoomCreate"))
 def create_room(edit: Edit, document: Document, zone_id: str) -> Response:
     """Create a waiting room."""
     return edit(rooms.create(zone_id, document, edit.caller.sees))
 
 
-@router.get(ROOM, **told("Room", may="read"))
+@router.get(ROOM, **documented("Room", may="read"))
 def get_room(config_service: WithConfig, room: RoomPath) -> Response:
     """Get a waiting room."""
     known = config_service.look(lambda known: known)
     return answered(rooms.show(known, rooms.room_of(known, *room), config_service.clock.now_ms()))
 
 
-@router.put(ROOM, **told("Room", body="RoomCreate"))
+@router.put(ROOM, **documented("Room", body="RoomCreate"))
 def put_room(edit: Edit, document: Document, room: RoomPath) -> Response:
     """Replace a waiting room."""
     return edit(rooms.change(*room, document, whole=True, sees=edit.caller.sees))
 
 
-@router.patch(ROOM, **told("Room", body="RoomEdit"))
+@router.patch(ROOM, **documented("Room", body="RoomEdit"))
 def edit_room(edit: Edit, document: Document, room: RoomPath) -> Response:
     """Update fields of a waiting room."""
     return edit(rooms.change(*room, document, whole=False, sees=edit.caller.sees))
 
 
-@router.delete(ROOM, **told("Id", change=True))
+@router.delete(ROOM, **documented("Id", change=True))
 def delete_room(edit: Edit, room: RoomPath) -> Response:
     """Delete a waiting room with its events and rules."""
     return edit(rooms.delete(*room))
 
 
-@router.post(f"{ROOM}/end_sessions", **told("Room", change=True))
+@router.post(f"{ROOM}/end_sessions", **documented("Room", change=True))
 def end_sessions(edit: Edit, room: RoomPath) -> Response:
     """End all sessions of a waiting room, an extension: visitors who are inside come as new ones."""
     return edit(operations.end_sessions(*room, edit.caller.author))
 
 
-@router.get(f"{ROOM}/operations", **told("[RoomOperation]", may="read"))
+@router.get(f"{ROOM}/operations", **documented("[RoomOperation]", may="read"))
 def list_operations(read: Read, room: RoomPath) -> Response:
     """List the live operations on a waiting room, an extension."""
     return read(lambda known: operations.show(known, rooms.room_of(known, *room).id))
 
 
 @router.put(
-    f"{ROOM}/operations/{{operation}}", **told("[RoomOperation]", body="RoomOperationCreate")
+    f"{ROOM}/operations/{{operation}}", **documented("[RoomOperation]", body="RoomOperationCreate")
 )
 def begin_operation(edit: Edit, document: Document, room: RoomPath, operation: str) -> Response:
     """Hold new visitors, admit more of them, post a message, end all sessions, or take over the
@@ -94,13 +94,13 @@ def begin_operation(edit: Edit, document: Document, room: RoomPath, operation: s
     return edit(operations.begin_as_sent(*room, operation, edit.caller.author, document))
 
 
-@router.delete(f"{ROOM}/operations/{{operation}}", **told("[RoomOperation]", change=True))
+@router.delete(f"{ROOM}/operations/{{operation}}", **documented("[RoomOperation]", change=True))
 def end_operation(edit: Edit, room: RoomPath, operation: str) -> Response:
     """End an operation: the settings count again."""
     return edit(operations.end(*room, operation))
 
 
-@router.get(f"{ROOM}/status", **told("Status", may="read"))
+@router.get(f"{ROOM}/status", **documented("Status", may="read"))
 async def get_status(config_service: WithConfig, request: Request, ids: RoomPath) -> Response:
     """Get the status of a waiting room."""
     known, entry = await _room(config_service, ids)
@@ -108,7 +108,7 @@ async def get_status(config_service: WithConfig, request: Request, ids: RoomPath
     return answered(room_status.status(known, entry, room, state.now_ms))
 
 
-@router.get(f"{ROOM}/capacity", **told("RoomCapacity", may="read"))
+@router.get(f"{ROOM}/capacity", **documented("RoomCapacity", may="read"))
 async def get_capacity(config_service: WithConfig, request: Request, ids: RoomPath) -> Response:
     """Get how many visitors the origin of a waiting room takes, an extension: for autoscalers."""
     known, entry = await _room(config_service, ids)
@@ -117,7 +117,7 @@ async def get_capacity(config_service: WithConfig, request: Request, ids: RoomPa
     return answered(capacity_status.show(known, entry, room, state.now_ms, instances))
 
 
-@router.put(f"{ROOM}/capacity", **told("RoomCapacity", body="RoomCapacityCreate"))
+@router.put(f"{ROOM}/capacity", **documented("RoomCapacity", body="RoomCapacityCreate"))
 async def count_instances(
     edit: Edit, request: Request, document: Document, ids: RoomPath
 ) -> Response:

@@ -10,7 +10,7 @@ from greenroom.configuration.dependencies import Edit, Read, WithConfig
 from greenroom.configuration.zones import ACCOUNT_NAME, OriginProblems, ZoneFilter
 from greenroom.model.zone import ACCOUNT_ID
 from greenroom.web.dependencies import Document, FilteredReader, Paged
-from greenroom.web.openapi import told
+from greenroom.web.openapi import documented
 from greenroom.web.routing import Query, Router
 
 router = Router(tags=["zones"])
@@ -23,7 +23,7 @@ def _origins(request: Request) -> OriginProblems:
     return found
 
 
-@router.get("/zones", **told("[Zone]", info="Page"))
+@router.get("/zones", **documented("[Zone]", info="Page"))
 def list_zones(  # the published filters, each one a query parameter
     caller: FilteredReader,
     config_service: WithConfig,
@@ -71,43 +71,47 @@ def list_zones(  # the published filters, each one a query parameter
     return page.answer([entry for entry in found if caller.sees(entry.id)], zones.show)
 
 
-@router.post("/zones", **told("Zone", body="ZoneCreate"))
+@router.post("/zones", **documented("Zone", body="ZoneCreate"))
 def create_zone(edit: Edit, document: Document, request: Request) -> Response:
     """Create a zone."""
     return edit(zones.create(document, _origins(request)))
 
 
-@router.get("/zones/{zone_id}", **told("Zone", may="read"))
+@router.get("/zones/{zone_id}", **documented("Zone", may="read"))
 def get_zone(read: Read, zone_id: str) -> Response:
     """Get a zone."""
     return read(lambda known: zones.show(zones.zone_of(known, zone_id)))
 
 
-@router.patch("/zones/{zone_id}", **told("Zone", body="ZoneEdit"))
+@router.patch("/zones/{zone_id}", **documented("Zone", body="ZoneEdit"))
 def edit_zone(edit: Edit, document: Document, request: Request, zone_id: str) -> Response:
     """Update fields of a zone."""
     return edit(zones.edit(zone_id, document, _origins(request)))
 
 
-@router.delete("/zones/{zone_id}", **told("Id", change=True))
+@router.delete("/zones/{zone_id}", **documented("Id", change=True))
 def delete_zone(edit: Edit, zone_id: str) -> Response:
     """Delete a zone and its rooms."""
     return edit(zones.delete(zone_id))
 
 
-@router.get("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", may="read"))
+@router.get("/zones/{zone_id}/waiting_rooms/settings", **documented("Settings", may="read"))
 def get_settings(read: Read, zone_id: str) -> Response:
     """Get the settings of a zone."""
     return read(lambda known: zones.settings(zones.zone_of(known, zone_id)))
 
 
-@router.put("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsCreate"))
+@router.put(
+    "/zones/{zone_id}/waiting_rooms/settings", **documented("Settings", body="SettingsCreate")
+)
 def put_settings(edit: Edit, document: Document, zone_id: str) -> Response:
     """Replace the settings of a zone."""
     return edit(zones.change_settings(zone_id, document, whole=True))
 
 
-@router.patch("/zones/{zone_id}/waiting_rooms/settings", **told("Settings", body="SettingsEdit"))
+@router.patch(
+    "/zones/{zone_id}/waiting_rooms/settings", **documented("Settings", body="SettingsEdit")
+)
 def edit_settings(edit: Edit, document: Document, zone_id: str) -> Response:
     """Update settings of a zone."""
     return edit(zones.change_settings(zone_id, document, whole=False))

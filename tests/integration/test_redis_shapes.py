@@ -22,9 +22,13 @@ from ports import free_port
 from redis_people import LONG_S, House, in_house
 from redis_world import RedisServer, wait_until
 
+from greenroom.config.shared import Shared
 from greenroom.errors import InvalidConfig
+from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link
 from greenroom.model.visit import Standing
+from greenroom.runtime.clock import MonotonicClock
+from greenroom.runtime.shared_ledger_store import SharedLedgerStore
 
 ROOT = Path(__file__).parents[2]
 NOBODY = bytes(12)
@@ -88,6 +92,36 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(
         assert counts["ADMITTED"] <= 1
 
     in_house(f"redis+sentinel://127.0.0.1:{sentinel.port}/shop", story)
+
+
+def test_a_process_begins_and_holds_visitors_while_no_cluster_can_be_reached(
+    tmp_path: Path, started: list[RedisServer]
+) -> None:
+    port = free_port(and_at=10_000)
+    link, errors = Link(f"redis+cluster://127.0.0.1:{port}"), list[BaseException]()
+    shared = Shared(link, link, "here", ("here",))
+
+    async def story() -> None:
+        clock = ServerClock(MonotonicClock())
+        names = lambda: ("here",)  # noqa: E731
+        store = SharedLedgerStore(shared, names, tmp_path, clock, lambda _: None, errors.append)
+        await store.exchange_keys()
+        await store.restore(lambda _: (small_room(),))
+        assert store.failing
+        server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes", port=port)
+        started.append(server)
+        await store._look()
+        assert store.failing, "it has no slots"
+        server.client().execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        end_s = time.monotonic() + 60
+        while store.failing:
+            assert time.monotonic() < end_s, "it does not go on"
+            await asyncio.sleep(0.1)  # the nodes agree, and the map is read again, by their clocks
+            await store._look()
+        await store.close()
+
+    asyncio.run(story())
+    assert errors == []
 
 
 def test_the_rooms_of_a_cluster_are_spread_and_those_of_a_dead_shard_are_held(

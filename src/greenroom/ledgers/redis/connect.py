@@ -7,8 +7,29 @@ from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as NotConnected
+from redis.exceptions import RedisClusterException
 
 Client = Redis | RedisCluster
+
+
+class Cluster(RedisCluster):
+    """Reports a cluster that cannot be reached, or a slot without a server, as a RedisError: the
+    library's own exception is none.
+    """
+
+    async def initialize(self, *places: Any, **names: Any) -> RedisCluster:
+        try:
+            return await super().initialize(*places, **names)
+        except RedisClusterException as error:
+            raise NotConnected(str(error)) from error
+
+    async def execute_command(self, *command: Any, **options: Any) -> Any:
+        try:
+            return await super().execute_command(*command, **options)
+        except RedisClusterException as error:
+            raise NotConnected(str(error)) from error
+
 
 CONNECTIONS_MAX = 16
 
@@ -46,7 +67,7 @@ def _sentinel(hosts: Hosts, service: str, options: dict[str, Any]) -> Client:
 def _cluster(hosts: Hosts, _service: str, options: dict[str, Any]) -> Client:
     options.pop("db")
     nodes = [ClusterNode(host, port) for host, port in hosts]
-    return RedisCluster(startup_nodes=nodes, **options, require_full_coverage=False)
+    return Cluster(startup_nodes=nodes, **options, require_full_coverage=False)
 
 
 _MAKERS: dict[str, Callable[[Hosts, str, dict[str, Any]], Client]] = {

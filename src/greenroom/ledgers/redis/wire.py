@@ -12,7 +12,13 @@ from hiredis import pack_command
 from redis.asyncio import RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import MovedError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    MovedError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+)
 
 from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import Library
@@ -150,7 +156,7 @@ class ClusterWire:
     def _shard_of(self, command: Command) -> ServerWire | None:
         try:
             node = self._client.get_node_from_key(_text(command[3]))
-        except RedisError:
+        except (RedisError, RedisClusterException):
             return None
         if node is None:
             return None
@@ -167,7 +173,7 @@ class ClusterWire:
             async with asyncio.timeout(self._timeout_s):
                 await self._client.nodes_manager.initialize()
             self._known = True
-        except (RedisError, OSError, TimeoutError):
+        except (RedisError, RedisClusterException, OSError, TimeoutError):
             self._known = False
 
 

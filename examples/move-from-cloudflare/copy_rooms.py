@@ -29,12 +29,18 @@ def wanted(thing: Any) -> dict[str, Any]:
     }
 
 
+if len(sys.argv) != 2:
+    sys.exit("usage: copy_rooms.py ZONE, such as example.com")
 cloudflare = Cloudflare(base_url=os.environ.get("THEIRS"))
 greenroom = Cloudflare(
     api_token=os.environ["TOKEN"], base_url=os.environ.get("API", "http://127.0.0.1:8081/client/v4")
 )
 name = sys.argv[1]
-source = next(iter(cloudflare.zones.list(name=name)))
+source = next(iter(cloudflare.zones.list(name=name)), None)
+if source is None:
+    sys.exit(f"CLOUDFLARE_API_TOKEN sees no zone {name}")
+if next(iter(greenroom.zones.list(name=name)), None):
+    sys.exit(f"greenroom has a zone {name} already: remove it first, nothing was copied")
 account = next(iter(greenroom.zones.list()), None)
 target = greenroom.zones.create(
     account={"id": account.account.id} if account else {}, name=name, type="full"

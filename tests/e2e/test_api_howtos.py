@@ -123,6 +123,23 @@ def test_a_zone_moves_from_one_api_to_another_with_the_script_of_the_howto(
     )
     (rule,) = other.ask("GET", f"{inside}/rules").result
     assert (rule["expression"], rule["enabled"]) == ("ssl", False)
+    for zone, words in (("example.com", "has a zone example.com already"), ("a.b", "no zone a.b")):
+        again = subprocess.run(
+            [sys.executable, str(COPY_ROOMS), zone],
+            env={
+                **os.environ,
+                "TOKEN": other.token,
+                "API": other.base_url,
+                "THEIRS": api.base_url,
+                "CLOUDFLARE_API_TOKEN": api.token,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert again.returncode == 1
+        assert words in again.stderr
+        assert "Traceback" not in again.stderr
 
 
 def own(room: dict) -> dict:

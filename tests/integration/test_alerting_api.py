@@ -46,7 +46,10 @@ def test_a_webhook_that_does_not_take_its_test_is_not_saved(api, web) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://10.0.0.1/hook", "not a public address"),
+        (
+            "http://10.0.0.1/hook",
+            "the settings do not allow it ([outbound] of the configuration file)",
+        ),
         ("http://169.254.169.254/latest/meta-data", "not a public address"),
         ("http://[::ffff:10.0.0.1]/", "not a public address"),
         ("http://localhost.:99999/", "not a URL"),

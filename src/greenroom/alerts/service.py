@@ -105,7 +105,8 @@ class Notifications:
         return self.mail_server is not None
 
     def url_problem(self, url: str) -> str:
-        return self._delivery.guard.policy.target_problem(read_target(url))
+        reason = self._delivery.guard.policy.target_problem(read_target(url))
+        return f"{reason} ([outbound] of the configuration file)" if reason else ""
 
     def test(self, webhook: Webhook) -> str:
         self._learn_listeners()

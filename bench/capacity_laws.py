@@ -1,9 +1,11 @@
 """Laws of capacity in the worlds of `bench/origin_worlds.py` and in random ones.
 
-`python bench/capacity_laws.py --random 12` prints the table of docs/explanation/capacity.md.
+`python bench/capacity_laws.py --random 12` prints the table of docs/explanation/capacity.md, and
+`--chance` how much of the overshoot is chance, even under the right limit.
 """
 
 import argparse
+from dataclasses import replace
 from multiprocessing import Pool
 from random import Random
 from statistics import fmean
@@ -12,7 +14,16 @@ from origin_worlds import WORLDS, random_model
 
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.origin import OriginModel
-from greenroom.simulator.origin_world import OriginFigures, figures, laws, run_law, run_oracle
+from greenroom.simulator.origin_world import (
+    OVERSHOOT_ROWS,
+    OriginFigures,
+    bounds_of,
+    figures,
+    laws,
+    run_law,
+    run_oracle,
+)
+from greenroom.simulator.rivals import Fixed
 
 Row = tuple[str, list[OriginFigures]]
 
@@ -31,6 +42,21 @@ def compare(world: tuple[str, OriginModel, int, list[str]]) -> Row:
     ]
 
 
+def chance(world: tuple[str, OriginModel, int, list[str]]) -> float:
+    """How far those who browse rise above their own mean in the last two thirds, under a constant
+    limit that is right (Little's law) and with nothing that troubles the origin.
+    """
+    _, model, seed, _ = world
+    calm = replace(model, disturbances=(), leak=0.0, scale_most=1.0, flash=0.0)
+    resting_s = (1 - calm.leaving) * 60 * calm.session_duration
+    limit = round(calm.capacity * (1 + resting_s / calm.visit_s))
+    rows = run_law(calm, streams(seed), Fixed(bounds_of(calm), limit)).rows
+    browsing = [row[3] for row in rows[len(rows) // 3 :]]
+    ends = range(OVERSHOOT_ROWS, len(browsing) + 1)
+    most = max(fmean(browsing[end - OVERSHOOT_ROWS : end]) for end in ends)
+    return most / fmean(browsing) - 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=0, help="so many random worlds")
@@ -38,6 +64,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--laws", default="follow,AIMD,Gradient2,Vegas,fixed,fixed +50 %")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--chance", action="store_true", help="only the overshoot by chance")
     given = parser.parse_args()
     chosen = given.laws.split(",")
     names = [name for name in given.worlds.split(",") if name]
@@ -46,6 +73,15 @@ def main() -> None:
         (f"random {seed}", random_model(Random(f"world {seed}")), seed, chosen)
         for seed in range(given.seed, given.seed + given.random)
     ]
+    if given.chance:
+        with Pool(given.processes) as pool:
+            found = []
+            for (name, *_), share in zip(worlds, pool.imap(chance, worlds), strict=True):
+                found.append(share)
+                print(f"{name}: {share:.0%}", flush=True)
+        over = sum(share > 0.1 for share in found)
+        print(f"mean {fmean(found):.0%}, worst {max(found):.0%}, {over} over 10 %")
+        return
     print("| world | " + " | ".join(chosen) + " | lost | overshoot | deviation |")
     print("|---" * (len(chosen) + 4) + "|")
     shares: dict[str, list[float]] = {law: [] for law in chosen}

@@ -97,10 +97,20 @@ def test_who_was_held_while_inside_is_not_counted_as_admitted_again() -> None:
 
 
 OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY, PUSHED_WITHOUT_A_TIME = 5053, 5070, 7008, 7158
+LOWERED_WITHOUT_A_COORDINATOR, RENEWED_AFTER_A_CLAIM, REMOVED_WHILE_DOUBTED = 9495, 9420, 9434
 
 
 @pytest.mark.parametrize(
-    "seed", [OLDER_COPIES, USED_BEHIND_A_CUT, REJECTED_ON_THE_WAY, PUSHED_WITHOUT_A_TIME]
+    "seed",
+    [
+        OLDER_COPIES,
+        USED_BEHIND_A_CUT,
+        REJECTED_ON_THE_WAY,
+        PUSHED_WITHOUT_A_TIME,
+        LOWERED_WITHOUT_A_COORDINATOR,
+        RENEWED_AFTER_A_CLAIM,
+        REMOVED_WHILE_DOUBTED,
+    ],
 )
 def test_what_a_world_has_found_stays_repaired(seed: int) -> None:
     assert campaign(range(seed, seed + 1)) == []

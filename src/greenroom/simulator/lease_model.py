@@ -423,7 +423,8 @@ class LeaseModel:
             self._put_time_right(center, down)
         applied = center.ledger.lease.applied
         center.ledger.apply(down, self.local_ms(center))
-        center.hear(applied, (down.epoch, down.answers), self._agenda.now_ms)
+        if down.unknown_ms >= 0:  # else the coordinator does not know yet what is to be recalled
+            center.hear(applied, (down.epoch, down.answers), self._agenda.now_ms)
         if batch == center.batch:
             center.schedule.answered(ROOM, down)
         self._exchanged(number, batch)

@@ -13,6 +13,7 @@ from dashboard_rig import DashboardRig
 from greenroom.configuration import operations, rooms
 from greenroom.configuration.dashboard.audit import words
 from greenroom.model.change import AuditEntry
+from greenroom.model.configuration import Configuration
 
 AT = "/audit"
 
@@ -61,7 +62,7 @@ def test_a_change_is_said_in_words(before: dict, after: dict, said: str) -> None
         before=before,
         after=after,
     )
-    assert words(entry) == f"{said} in room shop"
+    assert words(entry, Configuration()) == f"{said} in room shop"
 
 
 def test_entries_are_found_by_person_room_kind_and_time(dashboard: DashboardRig) -> None:

@@ -179,6 +179,13 @@ def test_the_audit_log_is_shown_newest_first(data: str, file: Path) -> None:
     )
 
 
+def test_the_audit_log_names_the_room_of_rules(data: str, file: Path) -> None:
+    rule = '[[zones.waiting_rooms.rules]]\naction = "bypass_waiting_room"\nexpression = "ssl"\n'
+    file.write_text(f"{DOCUMENT}\n{rule}")
+    run("apply", str(file), "--data", data)
+    assert ": created bypass rules shop\n" in run("audit", "--data", data).output
+
+
 def test_a_store_by_url_is_used_instead_of_the_data_directory(file: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
     assert run("apply", str(file), "--store", url).exit_code == 0

@@ -97,12 +97,13 @@ def audit(
     from greenroom.configuration.dashboard.audit import words
 
     with config_service_or_exit(data, store) as config_service:
+        known = config_service.store.read()
         for entry in config_service.store.audit(limit):
             if as_json:
                 say(json.dumps(asdict(entry), ensure_ascii=False))
             else:
                 when = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
-                say(f"{when}  {entry.author}: {words(entry)}")
+                say(f"{when}  {entry.author}: {words(entry, known)}")
 
 
 def _make_true(

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from greenroom.configuration.operations import CAPACITY, in_words, operation_changes
 from greenroom.model.change import AuditEntry, AuditFilter
-from greenroom.model.configuration import KINDS
+from greenroom.model.configuration import KINDS, Configuration
 from greenroom.model.fields import form_fields, plural
 from greenroom.model.room import Room
 from greenroom.web.pages.rendering import Viewer
@@ -55,7 +55,9 @@ def table(page: PageRequest) -> Response:
     before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 16 else None
     wanted = {name: page.query(name).strip()[:200] for name in FILTERS}
     found = page.config.store.audit(PER_PAGE + 1, before, where=_filter(page, wanted))
-    lines = [AuditLine(entry, words(entry), _differing(entry)) for entry in found[:PER_PAGE]]
+    lines = [
+        AuditLine(entry, words(entry, page.known), _differing(entry)) for entry in found[:PER_PAGE]
+    ]
     kept = {name: text for name, text in wanted.items() if text}
     return page.render(
         "audit.html",
@@ -91,7 +93,7 @@ def _filter(page: PageRequest, wanted: Mapping[str, str]) -> AuditFilter:
     )
 
 
-def words(entry: AuditEntry) -> str:
+def words(entry: AuditEntry, known: Configuration) -> str:
     """What somebody did, after their name."""
     if entry.kind == "operation":
         told = [in_words(kind, after, entry.name) for kind, _, after in operation_changes(entry)]
@@ -99,7 +101,8 @@ def words(entry: AuditEntry) -> str:
     if entry.kind == CAPACITY and entry.after:
         limit, reason = entry.after["active_visitors"], entry.after["reason"]
         return f"set {entry.after['room']} to {limit:,} active {plural(limit, 'visitor')}: {reason}"
-    thing = f"{_kind_word(entry.kind)} {entry.name}"
+    room = known.rooms.get(entry.name)  # rules have its id for a name
+    thing = f"{_kind_word(entry.kind)} {room.record.name if room else entry.name}"
     if entry.action != "changed" or entry.kind not in LABELLED_KINDS:
         return f"{entry.action} {thing}"
     before, after = entry.before or {}, entry.after or {}

@@ -116,6 +116,41 @@ def test_a_visitor_confirms_leaves_is_called_twice_and_comes_back_elsewhere(
     play(story, new_users_per_minute=2)
 
 
+def test_a_visitor_in_a_line_for_nothing_hears_of_what_comes_back(
+    play, mails: MailReceiver
+) -> None:
+    async def story(site: CallSite) -> None:
+        site.site.says_left("none", "0")
+        waiting = site.joins(count=70)
+        assert b"Get a message if something is available again" in body(await site.visit(waiting))
+        await confirmed(site, mails, waiting)
+        told = lambda: [mail["subject"] for _, mail in mails.messages[1:]]  # noqa: E731
+        await site.passes(120_000)
+        site.site.says_left()  # nobody says what is left any more, which is no news
+        await site.passes(120_000)
+        assert told() == []
+        site.site.says_left("none", "3")
+        await site.passes(60_000)
+        assert told() == ["shop.example: Something is available again"]
+        link = link_in(mails.messages[1][1])
+        assert b"<button>Continue here" in body(await site.visit(Browser(site.site), "GET", link))
+        for available in ("none", "2", "none", "1"):
+            site.site.says_left(available)
+            await site.passes(60_000)
+        assert len(told()) == 1, "a second one so soon would be a nuisance"
+        site.site.says_left("none")
+        await site.passes(660_000)
+        site.site.says_left("1")
+        await site.passes(60_000)
+        assert told() == ["shop.example: Something is available again"] * 2
+        ids = {mail["message-id"] for _, mail in mails.messages}
+        assert len(ids) == 3, "a mail program shows each"
+        await site.passes(3_600_000, lambda: len(told()) > 2)
+        assert told()[2:] == ["shop.example: It is your turn soon"]
+
+    play(story, new_users_per_minute=2)
+
+
 def test_a_visitor_of_a_pre_queue_is_called_to_the_draw_and_to_the_turn(
     tmp_path: Path, mails: MailReceiver
 ) -> None:

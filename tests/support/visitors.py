@@ -24,6 +24,7 @@ from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.event import Event
+from greenroom.model.offer import Offer
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
 
@@ -71,6 +72,7 @@ class Site:
         self.draw = Random(seed)
         self.rooms = rooms or (small_room(),)
         self.events = {self.rooms[0].id: tuple(events)}
+        self.offers: tuple[Offer, ...] | None = None
         self.draws = DrawFiles(folder, self.draw.randbytes)
         self.ledgers = {
             room.id: MemoryLedger(self.effective(room), self.clock, self.draw.getrandbits)
@@ -110,6 +112,7 @@ class Site:
                 on_error=self.errors.append,
                 bypass=self._bypass,
                 passes=self._passes,
+                offers=self.offers,
                 extensions=room.session_extensions,
             )
             for room in self.rooms
@@ -120,6 +123,11 @@ class Site:
         self.rooms = rooms
         if events is not None:
             self.events = {rooms[0].id: tuple(events)}
+        self.settle()
+
+    def says_left(self, *available: str) -> None:
+        """Of so many offers, in every room."""
+        self.offers = tuple(Offer(name=f"Block {one}", available=one) for one in available)
         self.settle()
 
     def change_ledger(self, operation: str, does: Callable[..., object]) -> None:

@@ -2,8 +2,18 @@
 
 import pytest
 
-from greenroom.calls.rules import CONFIRM_MS, LOOK_MAX_MS, Absent, CallStep, drawn, rekeyed, step
-from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
+from greenroom.calls.rules import (
+    CONFIRM_MS,
+    LOOK_MAX_MS,
+    RETURNED_MS,
+    Absent,
+    CallStep,
+    drawn,
+    rekeyed,
+    step,
+    stocked,
+)
+from greenroom.model.call import CONFIRM, EMAIL, NOW, RETURNED, SOON, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
 
@@ -74,6 +84,28 @@ def test_who_moves_before_the_place_drawn_is_known_may_be_sent_soon_again() -> N
     assert rekeyed(told, 8) == replace(CALLS, key=8)
     assert rekeyed(told, 7) == told, "the same place"
     assert rekeyed(replace(ASKED, sent=CONFIRM), 8) == replace(ASKED, key=8, sent=CONFIRM)
+
+
+def test_what_comes_back_is_told_at_once_but_the_turn_goes_first() -> None:
+    gone = stocked(CALLS, True, T)
+    early = Outcome(Standing.WAITING, position=1)
+    assert step(gone, waits(60), True, T, sold_out=True).message == ""
+    assert step(gone, waits(60), True, T).message == RETURNED
+    assert step(gone, waits(5), True, T).message == RETURNED, "soon comes after it"
+    assert step(gone, waits(60), False, T).message == RETURNED, "also while nobody is admitted"
+    assert step(gone, early, False, T, 0, T + 3_600_000).message == RETURNED, "also before a draw"
+    assert step(gone, waits(5, ahead=0), True, T)[:2] == (NOW, True)
+    assert step(CALLS, waits(60), True, T).message == "", "nothing was sold out"
+
+
+def test_who_did_not_confirm_hears_of_nothing_and_nobody_too_often() -> None:
+    assert stocked(ASKED, True, T) == ASKED
+    told = replace(CALLS, returned_ms=T)
+    assert stocked(told, True, T + RETURNED_MS - 1) == told
+    assert stocked(told, True, T + RETURNED_MS) == replace(told, sold_out=True)
+    assert stocked(replace(told, sold_out=True), False, T + RETURNED_MS).sold_out, (
+        "until it is sent"
+    )
 
 
 def test_a_row_far_from_its_turn_is_looked_at_once_a_minute() -> None:

@@ -17,10 +17,10 @@ from greenroom.calls.messages import CallMessage, mail_of, message, push_body
 from greenroom.calls.web_push import MESSAGE_MAX
 from greenroom.configuration import rooms, zones
 from greenroom.decision.verdict import Forward
-from greenroom.model.call import CONFIRM, EMAIL, NOW, SOON, VisitorCall
+from greenroom.model.call import CONFIRM, EMAIL, NOW, RETURNED, SOON, VisitorCall
 from greenroom.model.offer import OFFERS_MAX, Offer, fewer_than, left_of
 from greenroom.model.room import LANGUAGES, Room
-from greenroom.model.visit import Held
+from greenroom.model.visit import Estimate, Held
 from greenroom.offers import changes
 from greenroom.offers.from_origins import OriginOffers
 from greenroom.outbound.mail import MailServer
@@ -135,6 +135,21 @@ def test_page_and_update_say_what_is_left_and_what_it_means(
     assert f"<dd id=offers>{lines}</div>" in html
     assert lines.startswith("Stalls: €45 · ")
     assert len(lines.splitlines()) == len(left) + 1
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_whoever_waits_while_all_is_sold_out_may_be_told_of_what_comes_back(tag: str) -> None:
+    room = Room(**ROOM, default_template_language=tag, call_after_minutes=10)
+    page = compile_page(room, offers=True, moves=True, calls=True)
+    words, link = language(tag).call, "<a id=call href="
+    for state, said in (
+        (held(offer("none")), words["returns"]),
+        (held(offer("few")), ""),
+        (held(offer("few"), estimate=Estimate(660.0, 660.0, 660.0)), words["add"]),
+    ):
+        shown = page.html(state).decode().partition(link)[2].partition(">")[2].partition("<")[0]
+        assert shown == said
+        assert json.loads(page.update(state, b"fifo"))["greenroom"]["words"]["call"] == said
 
 
 def test_json_and_templates_have_the_offers_as_they_are() -> None:
@@ -263,7 +278,7 @@ def pushed(made: CallMessage) -> str:
     return str(json.loads(push_body(made))["body"])
 
 
-@pytest.mark.parametrize("kind", [SOON, NOW])
+@pytest.mark.parametrize("kind", [SOON, RETURNED, NOW])
 def test_messages_say_what_is_left_in_one_line(kind: str) -> None:
     made = called(kind, offer("few", "A & B"), offer("none", "Circle"), offer("1200", "Box"))
     left = "A & B: €45 · few left; Circle: €45 · sold out; Box: €45 · 1,200 left"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from greenroom.calls.web_push import MESSAGE_MAX
-from greenroom.model.call import CONFIRM, NOW, VisitorCall
+from greenroom.model.call import CONFIRM, NOW, RETURNED, VisitorCall
 from greenroom.model.offer import Offer, left_of
 from greenroom.model.visit import Estimate
 from greenroom.outbound.mail import MailServer
@@ -82,6 +82,8 @@ def message(
         if estimate is not None:
             said = words.span(int(estimate.p25_s) // 60, -int(-estimate.p75_s // 60))
         body = words.call["wait"].replace("{time}", said)
+    if kind == RETURNED:
+        heading = words.call["returned"]
     # a header is one line, whatever an operator has written
     title = " ".join(f"{site}: {heading}".split())
     stock = _stock(words, offers) if offers and kind != CONFIRM else ""

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from typing import NamedTuple
 
-from greenroom.model.call import CONFIRM, NOW, SOON, VisitorCall
+from greenroom.model.call import CONFIRM, NOW, RETURNED, SOON, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
 
@@ -14,6 +14,9 @@ LOOK_MS = 3_000
 
 LOOK_MAX_MS = 60_000
 """A place that ended far from its turn is noticed by then."""
+
+RETURNED_MS = 600_000
+"""Where what is left comes and goes, a visitor hears of it so often at most."""
 
 NOW_S = 20.0
 """At a median wait of so much, the turn counts as come: the visitor needs as long to open the page."""
@@ -69,6 +72,12 @@ def rekeyed(call: VisitorCall, key: int) -> VisitorCall:
     return replace(call, key=key, sent=sent)
 
 
+def stocked(call: VisitorCall, sold_out: bool, now_ms: int) -> VisitorCall:
+    """Remembers that everything was sold out, so that the visitor hears of what comes back."""
+    due = call.confirmed and not call.sold_out and now_ms - call.returned_ms >= RETURNED_MS
+    return replace(call, sold_out=True) if sold_out and due else call
+
+
 def _lower_ms(outcome: Outcome, estimate: Estimate, absent_ahead: int) -> int:
     """The lower quartile, and the share of those ahead who are not in line."""
     return int(estimate.p25_s * 1000 * (1 + absent_ahead / (outcome.ahead + 1)))
@@ -81,9 +90,10 @@ def step(
     now_ms: int,
     absent_ahead: int = 0,
     draws_at_ms: int = 0,
+    sold_out: bool = False,
 ) -> CallStep:
     """`outcome`: of `reclaim`. `opened`: the room admits visitors. `draws_at_ms`: when the places
-    will be drawn among those who are there; else 0.
+    will be drawn among those who are there; else 0. `sold_out`: nothing is left of any offer.
     """
     if outcome.storage_failed:
         return CallStep()
@@ -95,15 +105,16 @@ def step(
         return CallStep("" if call.sent else CONFIRM)
     if outcome.standing is Standing.ACTIVE:
         return CallStep(NOW, ends=True)
-    if draws_at_ms:
-        return _soon(call, draws_at_ms - now_ms - call.travel_ms, 1)
-    if not opened:
-        return CallStep()
     estimate = outcome.estimate
     near = estimate is not None and estimate.p50_s <= NOW_S
-    if outcome.called or outcome.ahead == 0 or near:
+    turn = outcome.called or outcome.ahead == 0 or near
+    if turn and opened and not draws_at_ms:
         return CallStep(NOW, ends=True)
-    if estimate is None:
+    if call.sold_out and not sold_out:
+        return CallStep(RETURNED)
+    if draws_at_ms:
+        return _soon(call, draws_at_ms - now_ms - call.travel_ms, 1)
+    if not opened or estimate is None:
         return CallStep()
     left_ms = _lower_ms(outcome, estimate, absent_ahead) - call.travel_ms
     return _soon(call, left_ms, 4, int(estimate.p25_s * 1000))

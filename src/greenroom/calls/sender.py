@@ -17,13 +17,14 @@ import structlog
 
 from greenroom.calls.desk import SealedCalls
 from greenroom.calls.messages import CallMessage, mail_of, message, push_body
-from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, Absent, drawn, rekeyed, step
+from greenroom.calls.rules import LOOK_MAX_MS, LOOK_MS, Absent, drawn, rekeyed, step, stocked
 from greenroom.calls.web_push import push_request, vapid_key
 from greenroom.decision.calling import Calling
 from greenroom.decision.moving_place import has_place, successor
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
 from greenroom.errors import StorageFailed
-from greenroom.model.call import CONFIRM, NOW, VisitorCall
+from greenroom.model.call import CONFIRM, NOW, RETURNED, VisitorCall
+from greenroom.model.offer import left_of
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
 from greenroom.outbound import Guard, OutboundFailed, OutboundRefused, RequestLimits, exchange
@@ -48,13 +49,16 @@ log = structlog.get_logger(__name__)
 
 
 class Handover(NamedTuple):
-    """`call`, `sealed`: the row without this message. `draws`: places are still to be drawn."""
+    """`call`, `sealed`: the row without this message. `looked_ms`: when it was
+    found due. `draws`: places are still to be drawn.
+    """
 
     room: CompiledRoom
     ticket_id: bytes
     call: VisitorCall
     sealed: bytes
     kind: str
+    looked_ms: int
     estimate: Estimate | None
     draws: bool
 
@@ -171,8 +175,10 @@ class CallSender:
         opened = room.calls and not room.effective.ledger_room.queue_all
         draws_at_ms = room.draws_at_ms if room.calls and not room.room.queue_all else 0
         ahead = self._absent_ahead(room_id, ticket_id, key, call.confirmed and not outcome.position)
-        before, call = call, drawn(call, key, outcome, ahead)
-        todo = step(call, outcome, opened, now_ms, ahead, draws_at_ms)
+        # what is not known (yet) is no news
+        sold_out = left_of(room.offers) == 0 if room.offers else call.sold_out
+        before, call = call, stocked(drawn(call, key, outcome, ahead), sold_out, now_ms)
+        todo = step(call, outcome, opened, now_ms, ahead, draws_at_ms, sold_out)
         self._again[room_id, ticket_id] = now_ms + todo.again_ms
         if call != before:
             changed = await self._calls.put(room_id, ticket_id, call, sealed)
@@ -182,7 +188,7 @@ class CallSender:
         if todo.message:
             draws = draws_at_ms > 0
             estimate = _until(draws_at_ms - now_ms) if draws else outcome.estimate
-            sending = Handover(room, ticket_id, call, sealed, todo.message, estimate, draws)
+            sending = Handover(room, ticket_id, call, sealed, todo.message, now_ms, estimate, draws)
             self._busy[room_id, ticket_id] = asyncio.create_task(self._send(sending))
         elif todo.ends:
             await self._calls.store.drop(room_id, ticket_id)
@@ -294,7 +300,8 @@ class CallSender:
         made = message(
             kind, call, brand, host, url, f"{stop}.stop", estimate, claim_min, offers, draws
         )
-        name = self._calls.hashed(f"{ticket_id.hex()} {kind} {call.key} {call.asked_ms}").hex()
+        told = f"{kind} {call.key} {call.asked_ms} {call.returned_ms}"
+        name = self._calls.hashed(f"{ticket_id.hex()} {told}").hex()
         way = self._mail if call.channel == "email" else self._push
         return await way(sending, made, name)
 
@@ -343,6 +350,8 @@ class CallSender:
 
 
 def _marked(sending: Handover) -> VisitorCall:
+    if sending.kind == RETURNED:
+        return replace(sending.call, sold_out=False, returned_ms=sending.looked_ms)
     return replace(sending.call, sent=sending.kind)
 
 

@@ -7,7 +7,7 @@ TRAVEL_MINUTES = (10, 20, 30)
 
 EMAIL, PUSH = "email", "push"
 
-CONFIRM, SOON, NOW = "confirm", "soon", "now"
+CONFIRM, SOON, RETURNED, NOW = "confirm", "soon", "returned", "now"
 
 DECOY = "decoy"
 """In `sent`, of an address that must get nothing: the row looks like one not confirmed, and has a hash
@@ -18,7 +18,8 @@ for the address.
 class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """`to`: the e-mail address or the push endpoint. `key`: the place. `url`: of the page, without
     query. `p256dh`, `auth`: the browser's, and `vapid`: the id of ours, for push. `sent`: the last
-    of the messages, or DECOY. `center`: the data center whose ledger has the place.
+    of the messages but RETURNED, or DECOY. `center`: the data center whose ledger has the place.
+    `sold_out`: since RETURNED was sent at `returned_ms` (0: never) everything was found sold out.
     """
 
     channel: str
@@ -34,3 +35,5 @@ class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
     confirmed: bool = False
     sent: str = ""
     center: str = ""
+    sold_out: bool = False
+    returned_ms: int = 0

@@ -124,9 +124,12 @@ class BuiltIn:
         away: Away = STAYS,
     ) -> None:
         slots = slots_of(words)
-        add, tell = words.calendar["add"].encode(), words.call["add"].encode()
+        add = words.calendar["add"].encode()
         slots["calendar",] = lambda facts: (add if facts.minutes > away.calendar else b"",)
-        slots["call",] = lambda facts: (tell if _minutes_left(facts) > away.calls else b"",)
+        tell, returns = words.call["add"].encode(), words.call["returns"].encode()
+        slots["call",] = lambda facts: (
+            returns if facts.sold_out else tell if _minutes_left(facts) > away.calls else b"",
+        )
         slots["kept",] = lambda facts: (_kept(words, facts.held.away_minutes),)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)

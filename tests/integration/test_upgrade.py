@@ -188,9 +188,17 @@ def test_the_api_says_of_every_entry_what_it_said(opened: Opened) -> None:
         assert not missing(lasting(opened.memory.answers[what]), lasting(answer)), what
 
 
+AUDITED = ("account ada", "list office", "203.0.113.0/24", "zone example.com", "room stored",
+           "event spring", "health check origin", "on call", "status page Shop status")  # fmt: skip
+
+
 def test_accounts_tokens_and_the_audit_log_are_there(opened: Opened) -> None:
     for command, lines in opened.memory.commands.items():
         found = said(command, *opened.store, env=opened.env)
+        if command.startswith("audit"):  # worded anew since
+            assert [name for name in AUDITED if name not in "\n".join(found)] == []
+            lines, found = ([one.rpartition("): ")[0] for one in told] for told in (lines, found))
+            assert found == lines, "when, and by whom"
         assert [line for line in lines if line not in found and "origin = " not in line] == [], (
             command
         )

@@ -1,7 +1,13 @@
-"""Changes that this process made reach its loops at once; what others changed they look for."""
+"""Changes that this process made reach its loops at once; what others changed they look for. And
+how loops end.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any
+
+CANCEL_AGAIN_S, LAST_WORK_S = 0.2, 10.0
+"""LAST_WORK_S: longer than a loop works at its end."""
 
 
 class Wake:
@@ -49,3 +55,16 @@ def in_loop(call: Callable[[], object]) -> Callable[[], object]:
     """`call`, from any thread, in the event loop that runs now."""
     loop = asyncio.get_running_loop()
     return lambda: loop.call_soon_threadsafe(call)
+
+
+async def ended(tasks: Collection[asyncio.Task[Any]], again_s: float = CANCEL_AGAIN_S) -> None:
+    """Cancels until all have ended. Once is not enough: `asyncio.wait_for` of Python 3.11, which
+    client libraries use, swallows a cancellation that comes as the wait ends. `again_s`: LAST_WORK_S
+    for tasks with work at their end.
+    """
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=again_s)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from redis_twin import Twin
 from redis_world import TRIAL_LIBRARY, RedisServer
 
 from greenroom.model.visit import Standing
-from greenroom.runtime.workers import PrivateRedis
+from greenroom.runtime.workers import Foreman, PrivateRedis, Worker
 
 ROOM = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = {active}\nnew_users_per_minute = 1000\n'
 
@@ -208,3 +209,27 @@ def test_workers_without_a_redis_server_say_what_to_install(greenroom, origin) -
     running = greenroom.run("serve", *options, env={"PATH": str(greenroom.folder)})
     assert running.end() == 2
     assert "apt-get install redis-server" in running.output
+
+
+STOPS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+
+
+class Late(Worker):
+    """The operator stops everything at the moment when it is started (again)."""
+
+    def start(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().start()
+
+
+def test_a_worker_that_is_started_as_the_signal_comes_ends_as_well() -> None:
+    before = {number: signal.getsignal(number) for number in STOPS}
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    reads, writes = os.pipe()
+    try:
+        assert Foreman([Late(1, sleeps, reads)], None, lambda _line: None).run() == 0
+    finally:
+        os.close(reads)
+        os.close(writes)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,7 +2,10 @@
 
 import asyncio
 
-from greenroom.ledgers.sync.leader_loop import ended
+import pytest
+
+from greenroom.notifier import ended
+from greenroom.runtime.loops import beside
 
 
 async def deaf(deafness: list[int]) -> None:
@@ -25,3 +28,29 @@ def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
         await ended(tasks)  # nothing is left to do
 
     asyncio.run(story())
+
+
+def test_a_process_ends_although_the_library_of_a_loop_swallows_the_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`asyncio.wait_for` of Python 3.11 returns what it has when the cancellation comes as the wait
+    ends; the loop around it never hears of it.
+    """
+    monkeypatch.setattr("greenroom.runtime.loops.LAST_WORK_S", 0.1)
+    errors: list[BaseException] = []
+    ended_work: list[str] = []
+
+    async def ends_with_work() -> None:
+        try:
+            await asyncio.sleep(3600.0)  # never over: it is cancelled
+        finally:
+            await asyncio.sleep(0)
+            ended_work.append("told")
+
+    async def story() -> None:
+        async with asyncio.timeout(20), beside(errors.append, lambda: deaf([1]), ends_with_work):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    asyncio.run(story())
+    assert (errors, ended_work) == ([], ["told"])

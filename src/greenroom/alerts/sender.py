@@ -14,7 +14,7 @@ from greenroom.alerts.rules.outbox import Due, next_try_ms
 from greenroom.alerts.store import SqlOutbox, StoreOutage
 from greenroom.errors import StorageFailed
 from greenroom.model.configuration import Configuration
-from greenroom.notifier import Wake, in_loop
+from greenroom.notifier import LAST_WORK_S, Wake, ended, in_loop
 
 LOOK_S = 0.5
 
@@ -168,10 +168,7 @@ class NotificationSender:
                 task.cancel()
 
     async def _stop(self) -> None:
-        tasks = list(self._busy.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(list(self._busy.values()), LAST_WORK_S)
         if self._mine:
             try:
                 await asyncio.to_thread(self._outbox.release, self.holder)

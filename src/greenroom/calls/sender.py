@@ -27,6 +27,7 @@ from greenroom.model.call import CONFIRM, NOW, RETURNED, VisitorCall
 from greenroom.model.offer import left_of
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
+from greenroom.notifier import LAST_WORK_S, ended
 from greenroom.outbound import Guard, OutboundFailed, OutboundRefused, RequestLimits, exchange
 from greenroom.outbound.mail import MailRefused, MailServer, send
 
@@ -124,9 +125,7 @@ class CallSender:
                         log.warning("calls_waiting", reason=str(error))
                     failing = True
         finally:
-            for task in self._busy.values():
-                task.cancel()
-            await asyncio.gather(*self._busy.values(), return_exceptions=True)
+            await ended(list(self._busy.values()), LAST_WORK_S)
 
     async def look(self) -> None:
         """At each row that is due. Raises StorageFailed."""
@@ -371,6 +370,7 @@ async def _asked(
 
     ask(ticket_id, key, known)
     try:
-        return await asyncio.wait_for(answer, ANSWER_S)
+        async with asyncio.timeout(ANSWER_S):
+            return await answer
     except TimeoutError:
         return None

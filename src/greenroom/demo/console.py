@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from greenroom.decision.arrival import origin_of
 from greenroom.demo.shop import PRODUCTS
+from greenroom.notifier import ended
 
 # Visitors come, wait as their browser is told to, shop and go.
 
@@ -145,10 +146,7 @@ class DemoCrowd:
                 self._bring_to_size()
                 await asyncio.sleep(ARRIVAL_S)
         finally:
-            visits = list(self._visits)
-            for visit in visits:
-                visit.cancel()
-            await asyncio.gather(*visits, return_exceptions=True)
+            await ended(list(self._visits))
 
     def _bring_to_size(self) -> None:
         for visit in list(self._visits)[self.size :]:

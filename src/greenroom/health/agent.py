@@ -18,6 +18,7 @@ from greenroom.errors import GreenroomError
 from greenroom.health.runner import Probe, ProbeRunner
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import REPORTS_MAX, AgentOrders, AgentReport, ProbeReport, ProbeResult
+from greenroom.notifier import LAST_WORK_S, ended
 
 KEPT_MAX = 100_000
 """About 40 MB."""
@@ -75,8 +76,7 @@ class ProbeAgent:
                 await self._report()
                 await self._rest()
         finally:
-            probing.cancel()
-            await asyncio.gather(probing, return_exceptions=True)
+            await ended([probing], LAST_WORK_S)
 
     def _found(self, check: HealthCheck, at_ms: int, result: ProbeResult) -> None:
         if len(self._kept) >= KEPT_MAX:

@@ -11,7 +11,7 @@ from greenroom.health.probes import CannotProbe
 from greenroom.health.rules.schedule import next_due_ms
 from greenroom.model.health_check import HealthCheck
 from greenroom.model.probe import ProbeResult
-from greenroom.notifier import Wake
+from greenroom.notifier import Wake, ended
 
 SOON_MAX = 100
 
@@ -164,9 +164,7 @@ class ProbeRunner:
                     task.add_done_callback(self._ended)
                 await self._rest()
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await ended(self._tasks.copy())
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if len(self._tasks) >= PROBES_AT_ONCE:

@@ -31,7 +31,7 @@ from greenroom.model.probe import (
     ProbeResult,
     Report,
 )
-from greenroom.notifier import Wake
+from greenroom.notifier import LAST_WORK_S, Wake, ended
 
 WRITE_S = 1.0
 
@@ -292,9 +292,7 @@ class HealthService:
             await self._prolong()
         finally:
             self.leads = False
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(tasks, LAST_WORK_S)
             with contextlib.suppress(StorageFailed):
                 await asyncio.shield(asyncio.to_thread(self._store.release, self._holder))
             self._seen = memory

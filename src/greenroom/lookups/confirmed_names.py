@@ -149,7 +149,8 @@ class ConfirmedNames:
 
     async def _answer(self, network: str, address: str) -> None:
         try:
-            name = await asyncio.wait_for(self._confirmed(address), TIMEOUT_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                name = await self._confirmed(address)
             self._keep(address, name, GOOD_FOR_MS if name else BAD_FOR_MS)
         except (OSError, TimeoutError, UnicodeError):
             self._keep(address, "", FAILED_FOR_MS)

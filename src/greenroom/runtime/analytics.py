@@ -26,6 +26,7 @@ from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
 from greenroom.errors import StorageFailed
 from greenroom.model.clock import Clock
+from greenroom.notifier import ended
 from greenroom.settings.process import AnalyticsRetention
 from greenroom.web.stores import ConfigStore
 
@@ -258,8 +259,7 @@ class SharedAnalytics(_Recording):
                     sending.result()
                     sending = asyncio.create_task(self._send())
         finally:
-            sending.cancel()
-            await asyncio.wait([sending])
+            await ended([sending])
 
     async def _send(self) -> None:
         try:

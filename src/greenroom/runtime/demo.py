@@ -21,6 +21,7 @@ from greenroom.demo.console import Browser, DemoCrowd, console_routes
 from greenroom.demo.shop import Shop
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.room import Room
+from greenroom.notifier import LAST_WORK_S, ended
 from greenroom.runtime.analytics import open_keeper
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import AppListener, bind, bound
@@ -121,9 +122,7 @@ async def _demo(
     try:
         await process.run()
     finally:
-        for helper in helpers:
-            helper.cancel()
-        await asyncio.gather(*helpers, return_exceptions=True)
+        await ended(helpers, LAST_WORK_S)
         await shop_listener.close()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -153,8 +152,7 @@ async def _play(process: Process, crowd: DemoCrowd) -> None:
     try:
         await process.stopping.wait()
     finally:
-        playing.cancel()
-        await asyncio.gather(playing, return_exceptions=True)
+        await ended([playing], LAST_WORK_S)
 
 
 async def _explain(process: Process, say: Say) -> None:

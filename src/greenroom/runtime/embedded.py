@@ -224,7 +224,8 @@ class AppRequests:
         if not found:
             later = asyncio.get_running_loop().create_future()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(later, ANSWER_S)
+                async with asyncio.timeout(ANSWER_S):
+                    await later
         return found[0] if found else OUTAGE
 
     def obey(self, forward: Forward, command: bytes) -> bytes:

@@ -152,7 +152,8 @@ class ProcessHealth:
                 await asyncio.sleep(LOOK_S)
             else:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(remembers.wait(), LOOK_S)
+                    async with asyncio.timeout(LOOK_S):
+                        await remembers.wait()
 
     def state(self) -> HealthState:
         service, figures = self.service, self.service.figures

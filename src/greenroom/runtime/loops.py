@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from greenroom.notifier import LAST_WORK_S, ended
+
 if TYPE_CHECKING:  # commands that print should not load the decision service
     from greenroom.decision.room_table import RoomTable
     from greenroom.model.clock import Clock
@@ -39,9 +41,7 @@ async def beside(
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(tasks, LAST_WORK_S)
 
 
 async def keep_time(table: Callable[[], "RoomTable"], clock: "Clock", on_error: OnError) -> None:

@@ -32,6 +32,7 @@ from greenroom.ledgers.redis.ledger_store import TIMEOUT_S, RedisLedgerStore
 from greenroom.ledgers.redis.wire import Unreachable
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES, Estimate, Outcome, make_key
+from greenroom.notifier import ended
 from greenroom.runtime.data_center_membership import DataCenterMembership
 from greenroom.runtime.entropy import Entropy
 from greenroom.runtime.ledger_store import RoomsAt
@@ -229,8 +230,7 @@ class SharedLedgerStore:
         try:
             await self.membership.run()
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            await ended([looking])
 
     async def prepare(self, rooms: RoomsAt) -> dict[str, SharedRoom]:
         wanted: dict[str, SharedRoom] = {}

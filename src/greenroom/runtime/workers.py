@@ -194,6 +194,7 @@ class Worker:
         self._began_s = 0.0
         self._rest_until_s = 0.0
         self._process: subprocess.Popen[bytes] | None = None
+        self._told_to_stop = False
 
     def __str__(self) -> str:
         return f"worker {self.number}"
@@ -201,6 +202,7 @@ class Worker:
     def start(self) -> None:
         """Returns when it answers. Raises CannotStart when it does not."""
         self._began_s = time.monotonic()
+        self._told_to_stop = False
         kept = (self._listener,)
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             self._command, stdin=subprocess.DEVNULL, preexec_fn=_as_child, pass_fds=kept
@@ -208,7 +210,13 @@ class Worker:
 
     def signal(self, number: int) -> None:
         if self._process is not None and self._process.poll() is None:
+            self._told_to_stop = self._told_to_stop or number == signal.SIGTERM
             self._process.send_signal(number)
+
+    def stop(self) -> None:
+        """Unless it was told: the second time would cut off the requests in progress."""
+        if not self._told_to_stop:
+            self.signal(signal.SIGTERM)
 
     @property
     def alive(self) -> bool:
@@ -265,7 +273,7 @@ def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say
         say(
             f"workers    {count}, ledgers in {private.url if private else config.shared and config.shared.redis}"
         )
-        code = _Foreman(workers, private, say).run()
+        code = Foreman(workers, private, say).run()
         if private:
             private.seal()
         return code
@@ -307,7 +315,7 @@ def _command(
     return [sys.executable, "-c", main, *arguments, *more]
 
 
-class _Foreman:
+class Foreman:
     def __init__(self, workers: Sequence[Worker], redis: PrivateRedis | None, say: Say) -> None:
         self._workers = workers
         self._redis = redis
@@ -358,6 +366,8 @@ class _Foreman:
         if not self._stopping:
             self._pass_on(signal.SIGTERM, None)
         while any(worker.alive for worker in self._workers):
+            for worker in self._workers:  # the signal may have come while one was being started
+                worker.stop()
             time.sleep(LOOK_S)
 
 

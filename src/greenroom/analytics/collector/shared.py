@@ -157,7 +157,8 @@ class StreamCollector:
             batch = StreamBatch(messages[0].minute, parts, asyncio.get_running_loop())
             writer.offer([batch])
             try:
-                await asyncio.wait_for(batch.done.wait(), WRITTEN_WITHIN_S)
+                async with asyncio.timeout(WRITTEN_WITHIN_S):
+                    await batch.done.wait()
             except TimeoutError:
                 # the store is in trouble, which the writer has said; the messages stay where they
                 # are

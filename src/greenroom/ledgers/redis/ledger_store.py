@@ -22,6 +22,7 @@ from greenroom.ledgers.redis.library import LEDGER_LIBRARY, Library
 from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
 from greenroom.ledgers.redis.wire import Command, RequestBatcher, Unreachable, wire
 from greenroom.model.room import Room
+from greenroom.notifier import ended
 
 TIMEOUT_S = 1.0
 
@@ -81,9 +82,7 @@ class RedisLedgerStore:
         self._ledgers.pop(room_id, None)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(self._tasks)
         await self.batcher.close()
         async with self._exchanging:
             await self._wire.close()

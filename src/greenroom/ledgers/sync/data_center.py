@@ -22,9 +22,9 @@ from greenroom.ledgers.coordination import (
     SyncLock,
 )
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
-from greenroom.ledgers.sync.leader_loop import LeaderLoop, ended
+from greenroom.ledgers.sync.leader_loop import LeaderLoop
 from greenroom.model.room import Room
-from greenroom.notifier import Wake
+from greenroom.notifier import Wake, ended
 
 LOCK_RETRY_S = 0.5
 
@@ -110,7 +110,8 @@ class DataCenterSync:
             self._schedule.request(room_id, want)
             self._requested.set()
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(asyncio.shield(future), BORROW_MS / 1000)
+                async with asyncio.timeout(BORROW_MS / 1000):
+                    await asyncio.shield(future)
             return
         task = self._far_borrowers.get(room_id)
         if task is None:
@@ -241,7 +242,8 @@ class DataCenterSync:
 
     async def _release(self) -> None:
         with suppress(StorageFailed, asyncio.TimeoutError):
-            await asyncio.wait_for(self._say_farewell(), FAREWELL_S)
+            async with asyncio.timeout(FAREWELL_S):
+                await self._say_farewell()
         await self._leader_loop.resign()
 
     async def _say_farewell(self) -> None:

@@ -5,20 +5,19 @@ written.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.coordination import TERM_MS, LeaderLease, LeaseTerm, SavedState
 from greenroom.ledgers.sync.coordinator_registry import CoordinatorRegistry, LostUnits
 from greenroom.model.room import Room
+from greenroom.notifier import ended
 
 WAIT_S = 0.5
 """Four times before it ends."""
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
-CANCEL_AGAIN_S = 0.2
 WORK_MS = 5
 """So that visitors are served in between."""
 
@@ -174,15 +173,3 @@ class LeaderLoop:
         registry.written()
         self.answers += len(answers)
         return True
-
-
-async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancels until all have ended: a client library cancelled at the wrong moment may report an
-    error of its own instead. Not for tasks with work at their end.
-    """
-    pending = {task for task in tasks if not task.done()}
-    while pending:
-        for task in pending:
-            task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -198,7 +198,7 @@ def test_accounts_tokens_and_the_audit_log_are_there(opened: Opened) -> None:
         if command.startswith("audit"):  # worded anew since
             assert [name for name in AUDITED if name not in "\n".join(found)] == []
             lines, found = ([one.rpartition("): ")[0] for one in told] for told in (lines, found))
-            assert found == lines, "when, and by whom"
+            assert found[-len(lines) :] == lines, "when, and by whom; the newest come first"
         assert [line for line in lines if line not in found and "origin = " not in line] == [], (
             command
         )

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -224,10 +225,12 @@ class Late(Worker):
 
 def test_a_worker_that_is_started_as_the_signal_comes_ends_as_well() -> None:
     before = {number: signal.getsignal(number) for number in STOPS}
-    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    sleeps = [sys.executable, "-c", "import time; time.sleep(60)"]
     reads, writes = os.pipe()
     try:
+        began_s = time.monotonic()
         assert Foreman([Late(1, sleeps, reads)], None, lambda _line: None).run() == 0
+        assert time.monotonic() - began_s < 50, "it was told, and did not just come to its end"
     finally:
         os.close(reads)
         os.close(writes)

@@ -90,7 +90,6 @@ def test_addresses_that_programs_read_differently_or_that_are_none(address: str)
             {"http_config": HttpCheck(expected_codes=("200", "6xx"))},
             "http_config.expected_codes[1]",
         ),
-        ({"http_config": HttpCheck(expected_codes=())}, "http_config.expected_codes"),
         ({"http_config": HttpCheck(expected_body="x" * 10_241)}, "http_config.expected_body"),
         ({"http_config": HttpCheck(port=65_536)}, "http_config.port"),
         (

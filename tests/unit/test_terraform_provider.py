@@ -7,7 +7,7 @@ a read every attribute of the configuration must be as written, one without defa
 out must be null, one with a default must have it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,8 @@ ALERTING = f"{ACCOUNT}/alerting/v3"
 
 @dataclass(frozen=True)
 class Resource:
-    """`optional` attributes have no default; what stands in neither is computed when left out.
-    `secret` ones are never answered.
+    """`optional` attributes, and those `inner` ones of an object, have no default; what stands in
+    neither is computed when left out. `secret` ones are never answered.
     """
 
     path: str
@@ -32,6 +32,7 @@ class Resource:
     whole: Attributes
     changed: Attributes
     optional: tuple[str, ...] = ()
+    inner: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Attributes = field(default_factory=dict)
     update: str = "PUT"
     secret: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ RESOURCES = {
     ),
     "cloudflare_healthcheck": Resource(
         "/zones/{zone}/healthchecks",
-        CHECK,
+        {**CHECK, "http_config": {"path": "/ping", "port": 8080}},
         {
             **CHECK,
             "check_regions": ["WEU", "ENAM"],
@@ -153,6 +154,7 @@ RESOURCES = {
         },
         {**CHECK, "type": "TCP", "tcp_config": {"method": "connection_established", "port": 25}},
         optional=("description", "check_regions"),
+        inner={"http_config": ("expected_body", "expected_codes", "header")},
         defaults={
             "consecutive_fails": 1,
             "consecutive_successes": 1,
@@ -212,7 +214,12 @@ def result(api: ApiInProcess, method: str, path: str, body: Any = None) -> Any:
 
 
 def planned(resource: Resource, wanted: Attributes) -> Attributes:
-    return {**resource.defaults, **wanted}
+    inner = {
+        name: {**dict.fromkeys(left_out), **wanted[name]}
+        for name, left_out in resource.inner.items()
+        if name in wanted
+    }
+    return {**resource.defaults, **wanted, **inner}
 
 
 def to_update(resource: Resource, wanted: Attributes, state: Attributes) -> Attributes:

@@ -42,7 +42,7 @@ def status_alert(
         "reason": vote.reason if bad else NO_FAILURES,
         "name": check.name,
         "expected_codes": (
-            f"[{' '.join(check.http_config.expected_codes)}]"
+            f"[{' '.join(check.http_config.codes)}]"
             if check.http_config and check.type != "TCP"
             else ""
         ),

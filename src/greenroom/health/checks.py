@@ -70,10 +70,12 @@ class CheckPart:
     def show(self, value: Any) -> Any:
         if value is None:
             return None
-        return {
+        shown = {
             item.name: _as_json(getattr(value, item.name))
             for item in fields(cast(Any, self.record))
         }
+        # null for the reason in Plain.show
+        return shown | {name: None for name in _OR_NULL if shown.get(name) in ("", [])}
 
     def schema(self, _rule: Spec, /) -> Json:
         # 0 is accepted for a port and means the default.
@@ -87,11 +89,12 @@ class CheckPart:
         return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
+_OR_NULL = ("expected_codes", "expected_body")
 _OWN_SCHEMAS: Mapping[str, Json] = {
+    "expected_body": Plain(str, or_null=True).schema(specs(HttpCheck)["expected_body"]),
     "expected_codes": {
-        "type": "array",
+        "type": ["array", "null"],
         "items": {"type": "string", "pattern": "^[1-5]([0-9]{2}|[xX]{2})$"},
-        "minItems": 1,
         "maxItems": specs(HttpCheck)["expected_codes"].high,
     },
     "header": {

@@ -297,7 +297,7 @@ def _vote(check: HealthCheck, report: Report) -> Vote:
 
 def _expected(check: HealthCheck, result: ProbeResult) -> str:
     return (
-        ",".join(check.http_config.expected_codes)
+        ",".join(check.http_config.codes)
         if result.reason == Reason.CODE and check.http_config
         else ""
     )

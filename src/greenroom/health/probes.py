@@ -283,7 +283,7 @@ def judged(config: HttpCheck, status: int, body: bytes) -> str:
     code = str(status)
     if not any(
         code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0])
-        for wanted in config.expected_codes
+        for wanted in config.codes
     ):
         return Reason.CODE
     if (

@@ -75,9 +75,8 @@ class HttpCheck:
         form=FormSpec("request", "Port"),
     )
     expected_codes: tuple[str, ...] = spec(
-        "expected status codes: `200`, or `2xx` for a whole class",
-        ("200",),
-        low=1,
+        "expected status codes: `200` (also when empty), or `2xx` for a whole class",
+        (),
         high=CODES_MAX,
         form=FormSpec("request", "Expected status codes"),
     )
@@ -112,6 +111,10 @@ class HttpCheck:
             "One on each line, as Host: shop.example.com. Host also sets the name for TLS.",
         ),
     )
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        return self.expected_codes or ("200",)
 
     def header_value(self, name: str) -> str:
         for key, values in (self.header or {}).items():

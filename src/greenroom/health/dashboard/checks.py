@@ -225,6 +225,7 @@ def _check(page: PageRequest) -> Entry[HealthCheck]:
 
 def _values(shown: Json) -> Json:
     part = shown.get(CONFIGS[shown["type"]][0]) or {}
+    part = {name: value for name, value in part.items() if value is not None}
     codes = part.get("expected_codes")
     lines = [
         f"{name}: {value}" for name, all_ in (part.get("header") or {}).items() for value in all_

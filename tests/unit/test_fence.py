@@ -2,7 +2,12 @@
 its last session must have ended.
 """
 
+from typing import Any
+
+import pytest
 from admission_world import START_MS, small_room, ticket_id
+from broken_builds import around, must_be_found
+from msgspec.structs import replace
 
 from greenroom.admission import Coordinator, Ledger, problems
 from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, FencesInForce
@@ -253,6 +258,57 @@ def test_without_a_fence_it_waits_until_the_silent_one_is_off_the_list_and_its_s
     assert permits_in_oslo(two) < 4
     two.pass_time(1_500)
     assert permits_in_oslo(two) == 4
+
+
+def listed_again(away_ms: int, fence_ms: int, known: bool) -> list[str]:
+    """Paris is taken off the list, and comes back with the permits that it had."""
+    two = lost_coordinator(fence_ms)
+    two.in_touch = known
+    two.pass_time(2_000)
+    permits = two.paris.lease.permits
+    two.coordinator.enlist(["oslo"], two.now_ms)
+    two.now_ms += away_ms
+    for number in 4 * (1, 2, 3, 4):
+        two.now_ms += 500
+        two.oslo.sweep(two.now_ms)
+        two.sync(two.oslo, 2)
+        two.oslo.poll(ticket_id(number), make_key(START_MS, number), two.now_ms, 0)
+    two.coordinator.enlist(["oslo", "paris"], two.now_ms)
+    two.in_touch = True
+    two.sync(two.paris)
+    left = 4 - len(two.oslo.sessions.inside)
+    assert permits > left or away_ms < two.life_ms
+    for number in range(10, 14):
+        two.paris.poll(ticket_id(number), make_key(two.now_ms, number), two.now_ms, 0)
+    two.pass_time(2_000)
+    inside, pool = len(two.paris.sessions.inside), two.coordinator.pool
+    return [f"{inside} inside, {left} left, {pool} in the pool"] * (inside > left or pool < 0)
+
+
+AWAY = [
+    (away_ms, fence_ms, known)
+    for away_ms in (5_000, 120_000, 3_600_000)
+    for fence_ms in (0, FENCE_MS)
+    for known in (True, False)
+]
+
+
+def test_a_data_center_that_is_listed_again_admits_with_no_permit_of_before() -> None:
+    assert [found for away in AWAY for found in listed_again(*away)] == []
+
+
+@pytest.mark.needs("patching")
+@pytest.mark.parametrize("away", [AWAY[4], AWAY[-1]])
+def test_a_build_that_takes_its_word_for_them_is_found(
+    away: tuple[int, int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trusts(original: Any, self: Coordinator, center: Any, up: Any, now_ms: int) -> None:
+        original(self, center, replace(up, applied=0), now_ms)
+
+    def build(patch: pytest.MonkeyPatch) -> None:
+        around(patch, Coordinator, "_greet", trusts)
+
+    must_be_found(lambda: listed_again(*away), build, monkeypatch)
 
 
 def test_the_longest_fence_counts_until_a_later_one_is_in_force() -> None:

@@ -28,7 +28,7 @@ OPERATOR_ACTIONS = {
     ),
     "removed": (
         "as outage, or with `amount` 1 as stop, and the data centers are taken off the list; they"
-        " are added with empty ledgers"
+        " are added with empty ledgers, or, from an odd second on, as they are behind their fence"
     ),
 }
 """Operator actions; what can be undone is undone at the end."""

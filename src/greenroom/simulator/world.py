@@ -194,11 +194,12 @@ class World:
         self.operate(action, change)
 
     def removed(self, action: Fault, change: int) -> None:
+        fenced = 0 < self.scenario.fence_s < action.until_s - action.at_s
         if change > 0:
             (self.stop if action.amount else self.outage)(action, change)
         for center in action.centers:
             self.system.enlist(center, change < 0)
-            if change < 0:
+            if change < 0 and not (fenced and int(action.at_s) % 2):
                 self.system.lose_ledger(center)
         if change < 0:
             (self.stop if action.amount else self.outage)(action, change)

@@ -92,7 +92,7 @@ class Coordinator(Allotment):
         for center in self.data_centers.values():
             if center.name not in wanted and not center.retired:
                 center.retired = True
-                self._begin_epoch(center, center.epoch, now_ms)
+                self._begin_epoch(center, center.epoch + 1, now_ms)
                 self._fall_silent(center, now_ms)
         self._alone = len(wanted) == 1
         self._company = max(1, len(wanted))
@@ -145,15 +145,7 @@ class Coordinator(Allotment):
         """A late or repeated message is granted nothing."""
         center = self.data_centers[up.data_center]
         self._pass_time(now_ms)
-        if (
-            center.name in self.doubted and self._waited_for_doubted
-        ):  # waited for in vain: what it had may have been given to others since
-            self.doubted.discard(center.name)
-            self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
-        if center.name in self.doubted and not center.recalled:
-            self._hear_of_forgotten(center, up, now_ms)
-        if up.epoch > center.epoch:
-            self._begin_epoch(center, up.epoch, now_ms)
+        self._greet(center, up, now_ms)
         if up.epoch == center.epoch:
             newest = up.number > center.heard
             news = not (newest and center.reachable and center.newest and up.repeats(center.newest))
@@ -199,6 +191,20 @@ class Coordinator(Allotment):
             self._unknown_until_ms = max(self._unknown_until_ms, center.orphans_until_ms)
         forgotten_ms = self.forgotten.until_ms if self.forgotten.certain else 0
         return max(0, max(self._unknown_until_ms, forgotten_ms) - now_ms)
+
+    def _greet(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
+        doubted, unknown = center.name in self.doubted, not center.recalled
+        if (
+            self._waited_for_doubted
+            if doubted
+            else up.applied and unknown and center.contact_ms is None
+        ):  # waited for in vain, or listed again: what it had may have been given to others since
+            self.doubted.discard(center.name)
+            self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
+        elif doubted and unknown:
+            self._hear_of_forgotten(center, up, now_ms)
+        if up.epoch > center.epoch:
+            self._begin_epoch(center, up.epoch, now_ms)
 
     def _hear_of_forgotten(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         earlier = up.applied > 0 and not center.has_heard(up.applied)

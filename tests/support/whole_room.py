@@ -45,11 +45,21 @@ class Story:
         self.waiting: list[Any] = []
         self.told: dict[int, dict[str, Any]] = {}
         self.inside: list[Any] = []
+        self.going_on: list[asyncio.Task[None]] = []
         self.pause_s = 0.7
         self.shown: list[tuple[float, dict[str, Any]]] = []  # Unix seconds, and the room as shown
 
     async def until(self, happened: Callable[[], object], what: str, seconds: float = 90) -> None:
-        await self.world.until(happened, what, seconds)
+        def happened_to_all() -> object:
+            for task in self.going_on:
+                if task.done():
+                    task.result()  # raises what ended it
+            return happened()
+
+        try:
+            await self.world.until(happened_to_all, what, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; told last: {self.told}") from error
 
     def comes(self, edge: Edge, number: int) -> None:
         visitor = self.visitor_class(("127.0.0.1", edge.port))
@@ -121,18 +131,16 @@ async def whole_room(world: World, visitor_class: type[Any]) -> None:
     came_s = time.time()
     for number in range(2 * COMERS):
         await asyncio.to_thread(story.comes, world.edges[number % 2], number)
-    coming_back = asyncio.create_task(story.come_back())
-    watching = asyncio.create_task(story.watch())
+    story.going_on = [asyncio.create_task(one()) for one in (story.come_back, story.watch)]
     try:
         asked = await asyncio.to_thread(apis, world)
         await look_around(story, asked, 2 * COMERS - 10)
         await one_is_cut_off_and_back(story, 2 * COMERS - 10)
         await analytics_agree(story, asked, came_s)
-        assert not coming_back.done(), "nobody was told a place further back"
-        assert not watching.done()
+        assert not any(one.done() for one in story.going_on), "nobody was told a place further back"
     finally:
-        coming_back.cancel()
-        watching.cancel()
+        for one in story.going_on:
+            one.cancel()
 
 
 async def look_around(story: Story, asked: list[Api], left: int) -> None:

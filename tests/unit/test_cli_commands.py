@@ -44,6 +44,32 @@ path = "/status"
 total_active_users = 10
 new_users_per_minute = 20
 suspended = true
+
+[[rooms.events]]
+name = "sale"
+event_start_time = 2030-04-01T10:00:00Z
+event_end_time = 2030-04-01T18:00:00Z
+total_active_users = 20
+new_users_per_minute = 30
+
+[[health_checks]]
+name = "origin"
+address = "10.0.0.7"
+
+[[alert_policies]]
+name = "It is full"
+alert_type = "greenroom_queueing"
+emails = ["ops@example.com"]
+
+[[status_pages]]
+rooms = ["*"]
+
+[health]
+region = "WEU"
+
+[notifications]
+smtp_host = "mail.example.com"
+smtp_from = "shop@example.com"
 """
 
 LIMITS = ("--total-active-users", "1", "--new-users-per-minute", "1")
@@ -135,6 +161,13 @@ def test_check_says_what_a_good_file_does(tmp_path: Path) -> None:
         "  custom_page_html = 19 characters",
         "room status: suspended: all visitors go to the origin",
         "  covers /status on every host",
+        "check      origin: HTTP 10.0.0.7, port 80, every 60 seconds",
+        "alert      It is full: greenroom_queueing to ops@example.com",
+        "status     /: Status; rooms all; health checks none",
+        "mail       mail.example.com:587 as shop@example.com",
+        "health.region = WEU",
+        "note: room status: event sale: new_users_per_minute: must be at most total_active_users,"
+        " 20; the API refuses such an event",
     ):
         assert f"{line}\n" in result.output
     assert (

@@ -110,10 +110,13 @@ def test_everything_wrong_is_said_with_its_place_and_nothing_is_changed(
     result = run("apply", str(file), "--data", data)
     assert result.exit_code == 1
     assert (
-        "zones/0/waiting_rooms/0: host: must be example.com or a host below it, not elsewhere.org"
+        f"{file}:12: zones/0/waiting_rooms/0: host: must be example.com or a host below it, not elsewhere.org"
         in result.output
     )
-    assert "zones/0/waiting_rooms/0: total_active_users: must be at least 1" in result.output
+    assert (
+        f"{file}:13: zones/0/waiting_rooms/0: total_active_users: must be at least 1"
+        in result.output
+    )
     assert "(1:11):\nip.src in $ofice\n          ^^^^^^ there is no list" in result.output
     assert SqlStore(default_url(Path(data))).revision() == 0
 
@@ -145,7 +148,7 @@ POLICY = rb'{"name": "p", "alert_type": "greenroom_event", "mechanisms": {"email
         ("x.toml", b"x = [", "x.toml: is not TOML: "),
         ("x.toml", b'{"zones": ' + b"9" * 10_000 + b"}", "x.toml: is not JSON: "),
         ("x.toml", b"a = \xff", "x.toml: is not UTF-8 at byte 4"),
-        ("x.json", b'{"zones": 3}', "greenroom: zones: must be a list"),
+        ("x.json", b'{"zones": 3}', "x.json:1: zones: must be a list"),
         (
             "x.json",
             b'{"alert_policies": [' + POLICY + b"]}",

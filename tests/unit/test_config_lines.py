@@ -1,5 +1,6 @@
 """The scanner finds the line of every key, for any TOML text that the standard parser accepts."""
 
+import json
 import tomllib
 from typing import Any
 
@@ -81,6 +82,14 @@ def test_each_key_is_found_on_its_line(pointer: str, line: int) -> None:
 )
 def test_a_missing_key_is_placed_at_the_table_around_it(pointer: str, line: int) -> None:
     assert KeyLines(TEXT).line(pointer) == line
+
+
+def test_keys_of_json_have_lines_too() -> None:
+    text = '{\n "a\\/b": [{"c": "\\"]", "d": {}},\n  {"c":\n 1, "e": [\n[]]}]}\n'
+    json.loads(text)
+    lines = KeyLines(text, is_json=True)
+    pointers = ('"a/b"', '"a/b"[0].c', '"a/b"[1].c', '"a/b"[1].e', '"a/b"[1].e[0]', "f")
+    assert [lines.line(pointer) for pointer in pointers] == [2, 2, 3, 4, 5, 0]
 
 
 def test_the_text_inside_a_string_begins_behind_the_quotes_or_on_the_next_line() -> None:

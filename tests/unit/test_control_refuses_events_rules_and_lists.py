@@ -57,6 +57,10 @@ def invalid(*names: str) -> list[tuple[str, str]]:
         ({"new_users_per_minute": 200}, [("INVALID", "/total_active_users")]),
         ({"total_active_users": 200}, [("INVALID", "/new_users_per_minute")]),
         (
+            {"total_active_users": 200, "new_users_per_minute": 201},
+            invalid("new_users_per_minute"),
+        ),
+        (
             {"total_active_users": 199, "new_users_per_minute": 199},
             invalid("new_users_per_minute", "total_active_users"),
         ),

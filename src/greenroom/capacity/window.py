@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.model.room import OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS
+from greenroom.model.room import LIMITS, OBJECTIVE_LEAST_MS, OBJECTIVE_MOST_MS
 
 WINDOW_MS = 5_000
 
@@ -43,7 +43,7 @@ class OperatorLimits:
             )
         problems += [
             f"{name}: must be at least 1, not {getattr(self, name)}"
-            for name in ("total_active_users", "new_users_per_minute")
+            for name in LIMITS
             if getattr(self, name) < 1
         ]
         if not 1 <= self.floor <= self.total_active_users:

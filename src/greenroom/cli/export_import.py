@@ -9,12 +9,13 @@ import tomllib
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from greenroom.cli.show import complain, say
+from greenroom.cli.show import complain, complain_in_lines, say
 from greenroom.cli.tokens import (
     REFUSED,
     ExistingDataOption,
@@ -22,7 +23,9 @@ from greenroom.cli.tokens import (
     config_service_or_exit,
     stop_on_errors,
 )
+from greenroom.config.toml_lines import KeyLines, step
 from greenroom.model.fields import plural
+from greenroom.web.refusals import Refused
 
 FILE_MAX = 256 * 1024 * 1024
 """Larger than any configuration; a mistyped path to something huge is refused instead of read."""
@@ -60,7 +63,7 @@ def import_(
     """Import an exported configuration into an empty store. An existing configuration is never
     changed: use `greenroom apply`.
     """
-    _make_true(_read(file), data, store, only_into_empty=True)
+    _make_true(file, data, store, only_into_empty=True)
 
 
 def apply(
@@ -74,7 +77,7 @@ def apply(
     """Apply a configuration file to the store: create, change and delete entries until the store
     matches the file.
     """
-    _make_true(_read(file), data, store, only_check=check)
+    _make_true(file, data, store, only_check=check)
 
 
 def audit(
@@ -107,7 +110,7 @@ def audit(
 
 
 def _make_true(
-    document: Any,
+    file: Path,
     data: Path | None,
     store: str | None,
     *,
@@ -118,14 +121,21 @@ def _make_true(
     from greenroom.runtime.local_config import author_here
     from greenroom.transfer.export_import import make_true
 
+    text, document = _read(file)
     plan = make_true(document, origin_problems, only_into_empty=only_into_empty)
     with ExitStack() as stack:
         if only_check:
             data, store = _to_read(stack, data, store)
         config_service = stack.enter_context(config_service_or_exit(data, store, existing=False))
-        lines = (
-            config_service.trial(plan) if only_check else config_service.change(author_here(), plan)
-        )
+        try:
+            lines = (
+                config_service.trial(plan)
+                if only_check
+                else config_service.change(author_here(), plan)
+            )
+        except Refused as refused:
+            _complain_of(refused, file, text)
+            raise typer.Exit(REFUSED) from None
     for line in lines:
         say(line)
     done = "would be made" if only_check else "made"
@@ -146,16 +156,38 @@ def _to_read(
     return Path(stack.enter_context(tempfile.TemporaryDirectory())), None
 
 
-def _read(file: Path) -> Any:
+def _complain_of(refused: Refused, file: Path, text: str) -> None:
+    """As `greenroom check`: file:line: place: reason."""
+
+    def place(pointer: str) -> str:
+        parts = (int(part) if part.isdecimal() else part for part in pointer.split("/")[1:])
+        return reduce(step, parts, "")
+
+    try:
+        lines = KeyLines(text, is_json=_language(file, text) == "JSON")
+    except RecursionError:
+        lines = KeyLines("")
+    for fault in refused.faults:
+        line = lines.line(place(fault.pointer))
+        complain_in_lines(f"{_named(file)}{f':{line}' if line else ''}: {fault.message}")
+
+
+def _named(file: Path) -> str:
+    return "standard input" if str(file) == "-" else str(file)
+
+
+def _language(file: Path, text: str) -> str:
+    return "JSON" if file.suffix == ".json" or text.lstrip()[:1] == "{" else "TOML"
+
+
+def _read(file: Path) -> tuple[str, Any]:
     try:
         text = sys.stdin.read(FILE_MAX + 1) if str(file) == "-" else _text(file)
-        return _parsed(
-            text, "JSON" if file.suffix == ".json" or text.lstrip()[:1] == "{" else "TOML"
-        )
+        return text, _parsed(text, _language(file, text))
     except UnicodeDecodeError as error:
-        complain(f"{file}: is not UTF-8 at byte {error.start}")
+        complain(f"{_named(file)}: is not UTF-8 at byte {error.start}")
     except (OSError, ValueError) as error:
-        complain(f"{file}: {error.strerror if isinstance(error, OSError) else error}")
+        complain(f"{_named(file)}: {error.strerror if isinstance(error, OSError) else error}")
     raise typer.Exit(REFUSED)
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from greenroom.config.addresses import address_of, store_shown
@@ -16,7 +16,7 @@ from greenroom.config.served import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.model.fields import plural, printable, specs
+from greenroom.model.fields import plural, printable, specs, with_unit
 from greenroom.model.room import Room
 from greenroom.model.route import CookieAttributes
 from greenroom.model.rule import Rule
@@ -34,6 +34,9 @@ TOLD = (
     "queueing_method",
 )
 """Fields of a room that its heading shows; the others are shown when they are not the default."""
+
+SECTIONS = ("limits", "log", "tracing", "metrics", "health", "analytics_retention")
+"""Keys that are not the default are shown."""
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 """The only control sequences that are printed."""
@@ -122,13 +125,16 @@ def show_config(config: Config) -> None:
         )
     for key, value in _changed(config, Server()):
         say(f"{key} = {value}")
-    for section, record in (("limits", config.limits), ("log", config.log)):
+    for section in SECTIONS:
+        record = getattr(config, section)
         for key, value in _changed(record, type(record)()):
             say(f"{section}.{key} = {value}")
     for named in config.lists:
         say(
             f"list       ${named.name}: {len(named.items)} {plural(len(named.items), *_ITEMS[named.kind])}"
         )
+    for line in beside_rooms(config):
+        say(line)
     for room in config.rooms:
         say()
         for line in (
@@ -139,6 +145,37 @@ def show_config(config: Config) -> None:
             say(line)
     for note in config.notes:
         say(f"note: {note}")
+
+
+def beside_rooms(config: Config) -> Iterator[str]:
+    documents = config.documents
+    for check in documents.health_checks.records():
+        off = ", suspended" if check.suspended else ""
+        at = f"{check.type} {check.address}, port {check.port}"
+        yield f"check      {check.name}: {at}, every {with_unit(check.interval, 'seconds')}{off}"
+    for webhook in documents.webhooks.records():
+        yield f"webhook    {webhook.name}: {webhook.shown_url}"
+    for service in documents.pagerduty_services.records():
+        yield f"pagerduty  {service.name}"
+    for policy in documents.alert_policies.records():
+        to = [*policy.emails]
+        to += [documents.webhooks[key].record.name for key in policy.webhook_ids]
+        to += [documents.pagerduty_services[key].record.name for key in policy.pagerduty_ids]
+        off = "" if policy.enabled else ", switched off"
+        yield f"alert      {policy.name}: {policy.alert_type} to {', '.join(to)}{off}"
+    for page in documents.status_pages.records():
+        rooms, checks = _names(page.rooms), _names(page.health_checks)
+        yield f"status     {page.where}: {page.title}; rooms {rooms}; health checks {checks}"
+    for crawler in config.crawlers:
+        yield f"crawler    {crawler.name}: {crawler.category}"
+    if server := config.sending.mail_server:
+        yield f"mail       {server.host}:{server.port} as {server.sender}"
+    if config.oidc:
+        yield f"sign-in    {config.oidc.entry.issuer}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return "all" if "*" in names else ", ".join(names) or "none"
 
 
 def room_lines(room: Room) -> list[str]:

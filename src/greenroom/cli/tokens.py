@@ -160,6 +160,8 @@ def stop_on_errors() -> Iterator[None]:
 
     try:
         yield
+    except typer.Exit:  # a RuntimeError too
+        raise
     except Refused as refused:
         for fault in refused.faults:
             complain_in_lines(f"greenroom: {fault.message}")

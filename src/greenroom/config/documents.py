@@ -289,13 +289,15 @@ def _read_rooms(
             read.entries += [file_entry(event, named) for event in filter(None, events)]
             if rules:
                 read.entries.append(file_entry(RuleSet(id=named, rules=rules), named))
-            notes = (*_cookie_notes(room), *_limit_notes(room))
+            notes = [*_cookie_notes(room), *_limit_notes("a room", room)]
+            for event in filter(None, events):
+                notes += [f"event {event.name}: {note}" for note in _limit_notes("an event", event)]
             read.notes += [f"room {room.name}: {note}" for note in notes]
 
 
-def _limit_notes(room: Room) -> list[str]:
-    reason = limits_apart(room.total_active_users, room.new_users_per_minute)
-    return [f"{reason}; the API refuses such a room"] if reason else []
+def _limit_notes(kind: str, record: Room | Event) -> list[str]:
+    reason = limits_apart(record.total_active_users, record.new_users_per_minute)
+    return [f"{reason}; the API refuses such {kind}"] if reason else []
 
 
 def _room_values(

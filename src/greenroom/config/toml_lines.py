@@ -1,9 +1,10 @@
-"""The line of each key in a TOML file, because the standard parser does not report it.
+"""The line of each key in a TOML or JSON file, because the standard parsers do not report it.
 
-`tomllib` has already read the text, so this scanner only follows keys, skips values and counts
+The parser has already read the text, so this scanner only follows keys, skips values and counts
 lines. Pointers name places: `rooms[1].path`, `origins."shop.example.com"`.
 """
 
+import json
 import re
 import tomllib
 from bisect import bisect_right
@@ -36,8 +37,8 @@ def step(pointer: str, key: str | int) -> str:
 class KeyLines:
     """The text must be well-formed."""
 
-    def __init__(self, text: str) -> None:
-        scanner = _Scanner(text)
+    def __init__(self, text: str, *, is_json: bool = False) -> None:
+        scanner = _Scanner(text, is_json)
         scanner.document()
         self._keys, self._strings = scanner.keys, scanner.strings
 
@@ -60,7 +61,9 @@ class KeyLines:
 
 
 class _Scanner:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_json: bool) -> None:
+        self._is_json = is_json
+        self._space = _BLANK if is_json else _SPACE
         self.keys: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self._text = text
@@ -69,6 +72,10 @@ class _Scanner:
         self._newest: dict[str, int] = {}  # array of tables -> index of its last entry
 
     def document(self) -> None:
+        if self._is_json:
+            self._skip(_BLANK)
+            self._value("")
+            return
         table = ""
         while self._skip(_BLANK) < len(self._text):
             if self._text[self._at] == "[":
@@ -108,14 +115,17 @@ class _Scanner:
     def _key(self) -> list[str]:
         names = []
         while True:
-            self._skip(_SPACE)
+            self._skip(self._space)
             start = self._at
             if self._text[start] in "\"'":
                 self._string()
-                names.append(tomllib.loads("k=" + self._text[start : self._at])["k"])
+                written = self._text[start : self._at]
+                names.append(
+                    json.loads(written) if self._is_json else tomllib.loads("k=" + written)["k"]
+                )
             else:
                 names.append(self._text[start : self._skip(_BARE_KEY)])
-            if self._text[self._skip(_SPACE)] != ".":
+            if self._text[self._skip(self._space)] != ".":
                 return names
             self._at += 1
 
@@ -125,8 +135,8 @@ class _Scanner:
         for name in self._key():
             pointer = step(pointer, name)
             self.keys.setdefault(pointer, line)
-        self._at += 1  # the equals sign
-        self._skip(_SPACE)
+        self._at += 1  # the equals sign, in JSON the colon
+        self._skip(self._space)
         self._value(pointer)
 
     def _value(self, pointer: str) -> None:

@@ -11,7 +11,7 @@ from greenroom.model.change import Change, Put, Remove
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event, draws_by
 from greenroom.model.fields import taken, vars_of, with_unit
-from greenroom.model.room import OPERATED, Room, limits_apart, room_problems
+from greenroom.model.room import LIMITS, OPERATED, Room, limits_apart, room_problems
 from greenroom.model.route import CORS_ORIGIN, CookieAttributes, Route
 from greenroom.model.zone import Zone
 from greenroom.pages import template_problems
@@ -199,11 +199,7 @@ def _put(
     if room_id not in known.rooms:
         faults += too_many(known.rooms, ROOMS_MAX, "waiting rooms")
     wrong = {fault.pointer.split("/")[1] for fault in faults if fault.pointer}
-    faults += (
-        _page_faults(values, wrong)
-        + limit_faults(zone.record, values, wrong)
-        + _together_faults(values, wrong)
-    )
+    faults += _page_faults(values, wrong) + limit_faults(zone.record, values, wrong)
     faults += _zone_faults(zone, values, wrong, others)
     wrong |= {"cookie_suffix"} & {fault.pointer.removeprefix("/") for fault in faults}
     faults += _clash_faults(known, zone, values, wrong, sees, others)
@@ -227,8 +223,9 @@ def _page_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
 
 
 def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str]) -> list[ApiFault]:
+    """Of a room or an event."""
     faults = []
-    for name in ("total_active_users", "new_users_per_minute"):
+    for name in LIMITS:
         value = values.get(name)
         if value is not None and name not in wrong and value < zone.limit_floor:
             reason = (
@@ -244,14 +241,9 @@ def limit_faults(zone: Zone, values: Mapping[str, Any], wrong: Iterable[str]) ->
             " (greenroom.session_ceiling of the zone)"
         )
         faults.append(ApiFault(Code.INVALID, reason, "/session_duration"))
+    if not {*LIMITS} & {*wrong} and (reason := limits_apart(*map(values.get, LIMITS))):
+        faults.append(ApiFault(Code.INVALID, reason, "/new_users_per_minute"))
     return faults
-
-
-def _together_faults(values: Mapping[str, Any], wrong: set[str]) -> list[ApiFault]:
-    if wrong & {"new_users_per_minute", "total_active_users"}:
-        return []
-    reason = limits_apart(values["total_active_users"], values["new_users_per_minute"])
-    return [ApiFault(Code.INVALID, reason, "/new_users_per_minute")] if reason else []
 
 
 def _zone_faults(

@@ -10,14 +10,13 @@ from greenroom.model.change import Change
 from greenroom.model.configuration import Configuration
 from greenroom.model.event import EVENT_LEAST_MS
 from greenroom.model.operation import ADMIT, END_SESSIONS, HOLD, MESSAGE, TAKE_OVER
-from greenroom.model.room import LANGUAGES
+from greenroom.model.room import LANGUAGES, LIMITS
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
 from greenroom.web.pages.forms import read_value
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import plain_moment
 
-LIMITS = ("total_active_users", "new_users_per_minute")
 LIMIT_LABELS = {
     "total_active_users": "Active visitors at once",
     "new_users_per_minute": "New visitors per minute",

@@ -22,7 +22,7 @@ from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.fields import specs
 from greenroom.model.record import replace
-from greenroom.model.room import Room
+from greenroom.model.room import LIMITS, Room
 from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
@@ -510,7 +510,7 @@ def _settings(now: Effective) -> tuple[Setting, ...]:
         by_event = (
             now.event is not None and name in OVERRIDES and getattr(now.event, name) is not None
         )
-        needed = name in ("total_active_users", "new_users_per_minute")
+        needed = name in LIMITS
         source = (
             "operation"
             if name in now.room.operated

@@ -9,6 +9,7 @@ from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.fields import NAME_WORDS, field_problems, spec, vars_of, wrong_fields
 from greenroom.model.room import (
     LIMIT_MAX,
+    LIMITS,
     METHODS,
     SESSION_LONGEST,
     TEMPLATE_MAX,
@@ -134,11 +135,10 @@ def _timing_problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def _together_problems(values: Mapping[str, Any]) -> list[Problem]:
-    pair = ("total_active_users", "new_users_per_minute")
-    given = [name for name in pair if values.get(name) is not None]
+    given = [name for name in LIMITS if values.get(name) is not None]
     if len(given) != 1:
         return []
-    missing = pair[1 - pair.index(given[0])]
+    missing = LIMITS[1 - LIMITS.index(given[0])]
     return [Problem(missing, f"must be given together with {given[0]}")]
 
 

@@ -45,7 +45,7 @@ LANGUAGES = tuple(
     " hu-HU sr-BA sk-SK sl-SI sv-SE tl-PH th-TH uk-UA vi-VN".split()
 )
 
-
+LIMITS = ("total_active_users", "new_users_per_minute")
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
 """Other changes keep them."""
 
@@ -558,8 +558,12 @@ def room_problems(values: Mapping[str, Any]) -> list[Problem]:
     return problems + shown_problems(values, wrong, LANGUAGES)
 
 
-def limits_apart(total_active_users: int, new_users_per_minute: int) -> str:
-    """Empty when Cloudflare allows these limits together. In files it is a note."""
+def limits_apart(total_active_users: int | None, new_users_per_minute: int | None) -> str:
+    """Of a room or an event: empty when Cloudflare allows these limits together. In files it is a
+    note.
+    """
+    if total_active_users is None or new_users_per_minute is None:
+        return ""
     if new_users_per_minute <= total_active_users:
         return ""
     return f"new_users_per_minute: must be at most total_active_users, {total_active_users}"

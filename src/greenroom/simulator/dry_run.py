@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from greenroom.errors import InvalidConfig, Problem
+from greenroom.model.room import LIMITS
 from greenroom.simulator.arrivals import ArrivalRow, from_curve, from_rows, read_rows
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.lease_model import LeaseModel
@@ -21,7 +22,6 @@ VISITORS_SIMULATED = 500
 LIMIT_LEAST = 10
 POINTS = 120
 
-LIMITS = ("total_active_users", "new_users_per_minute")
 LAST_ROW_S = 60
 
 

@@ -24,7 +24,7 @@ from greenroom.configuration.state import DrawState
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
-from greenroom.model.room import TEMPLATE_MAX, Room
+from greenroom.model.room import LIMITS, TEMPLATE_MAX, Room
 from greenroom.web.pages.forms import Faults, flat, unchanged_since
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
@@ -130,7 +130,6 @@ ONE = f"{EVENTS}/{{event_id}}"
 DAY_MS = 86_400_000
 LINE_DAYS_BEFORE, LINE_DAYS = 7, 35
 
-LIMITS = ("total_active_users", "new_users_per_minute")
 ROWS_MAX = 200
 LINES_MAX = 30
 

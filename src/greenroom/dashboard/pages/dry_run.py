@@ -13,14 +13,13 @@ from greenroom.errors import InvalidConfig
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
-from greenroom.model.room import Room
+from greenroom.model.room import LIMITS, Room
 from greenroom.web.pages.forms import Faults, FieldView
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 DRY_RUN = "/zones/{zone_id}/rooms/{room_id}/dry-run"
-LIMITS = ("total_active_users", "new_users_per_minute")
 SIMULATED = (*LIMITS, "session_duration", "disable_session_renewal", "queueing_method")
 
 CURVES = (

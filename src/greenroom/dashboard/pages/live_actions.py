@@ -14,7 +14,6 @@ from greenroom.configuration.dashboard.undo import GONE, LOOKED_AT, LastChange, 
 from greenroom.dashboard.live_action_table import (
     ACTIONS,
     LIMIT_LABELS,
-    LIMITS,
     ActionTarget,
     LiveAction,
 )
@@ -29,7 +28,7 @@ from greenroom.model.configuration import Entry
 from greenroom.model.event import OVERRIDES, Event
 from greenroom.model.operation import MESSAGE
 from greenroom.model.record import replace
-from greenroom.model.room import Room
+from greenroom.model.room import LIMITS, Room
 from greenroom.web.config_service import ConfigChange
 from greenroom.web.pages.forms import Faults, FieldView, field_view, unchanged_since
 from greenroom.web.pages.request import PageRequest

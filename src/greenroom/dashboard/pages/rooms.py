@@ -18,7 +18,7 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.event import Event
 from greenroom.model.fields import form_fields, with_unit, written
-from greenroom.model.room import Room
+from greenroom.model.room import LIMITS, Room
 from greenroom.model.route import Route
 from greenroom.model.zone import Zone
 from greenroom.web.api_schema import EXTENSION, NEEDED, UNSET
@@ -66,10 +66,6 @@ LABELS: Mapping[str, str] = {name: one.label for name, one in FORM.items()}
 """In the order of the form and of the review."""
 
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
-
-
-PROPOSED = ("total_active_users", "new_users_per_minute")
-"""What a dry run puts into the form; nothing is saved by it."""
 
 
 class RoomTableRow(NamedTuple):
@@ -271,7 +267,7 @@ def create(page: PageRequest) -> Response:
 
 def edit(page: PageRequest) -> Response:
     shown = _values(rooms.show(page.known, page.room, page.now_ms))
-    proposed = {name: page.query(name)[:12] for name in PROPOSED if page.query(name)}
+    proposed = {name: page.query(name)[:12] for name in LIMITS if page.query(name)}
     return _form(page, shown | proposed, Faults(), entry=page.room)
 
 

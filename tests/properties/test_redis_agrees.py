@@ -463,6 +463,7 @@ MOVING_BREAKS = (
     ("if s.renews then claim.served_ms = now end", "claim.served_ms = now"),
     ("hopeful and until_ms - now < CUT_OFF_MS then", "false then"),
     ("    call('HSET', k.left, id, to)\n", ""),
+    ("max(renewed_ms, tonumber(call('ZSCORE', k.provisional, id) or 0))", "renewed_ms"),
 )
 
 

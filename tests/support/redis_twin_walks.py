@@ -109,8 +109,8 @@ def walk(server: redis.Redis, seed: int, steps: int = 250, table: bool = False) 
 
 
 def moving(server: redis.Redis, seed: int) -> list[str]:
-    """A visitor of here is there for a moment and comes back, before the session has; and one whose
-    session was missed comes after all.
+    """A visitor of here is there for a moment and comes back, before the session has; one whose
+    session was missed comes after all; and a ticket of a provisional session comes back there.
     """
     twin = Twin(
         server, small_room(total_active_users=8, new_users_per_minute=60), seed, (HERE, "there")
@@ -157,6 +157,12 @@ def moving(server: redis.Redis, seed: int) -> list[str]:
     twin.law(
         missing is not None and not missing.unknown, f"a session that is here is missed: {missing}"
     )
+    passed = ticket_id(3)
+    twin.law(twin.arrive_provisionally(passed).standing is Standing.ADMITTED, "it does not pass")
+    hear(((passed, HERE, 50_000),))
+    twin.apply(twin.answered(twin.report()))
+    moves = twin.report()[0].moves
+    twin.law(moves is not None and moves.gifts[-1][2] < 1_000, f"no full session: {moves}")
     for _ in range(3):
         twin.compare()
         twin.sync()

@@ -528,3 +528,20 @@ def test_without_renewals_a_page_on_trust_makes_no_session_longer() -> None:
     assert two.reach(two.oslo).refresh_ms == 0
     two.pass_time(2_000)
     assert two.oslo.sessions.renewed(ONE) == two.let_in_ms
+
+
+def test_a_provisional_session_whose_ticket_comes_back_elsewhere_becomes_a_full_one() -> None:
+    for fixed in (True, False):
+        two = Two()
+        for ledger in (two.paris, two.oslo):
+            ledger.configure(replace(two.room, disable_session_renewal=fixed), two.now_ms)
+        two.sync(two.paris, 1)
+        other = ticket_id(2)
+        passed = two.paris.arrive_provisionally(other, two.now_ms)
+        assert passed.standing is Standing.ADMITTED
+        two.let_in_ms, began_ms = passed.renewed_ms, two.now_ms
+        two.pass_time(2_000)
+        assert two.reach(two.oslo, one=other).standing is Standing.ACTIVE
+        two.pass_time(2_000)
+        assert two.reach(two.oslo, one=other).expires_ms >= began_ms + two.room.session_ms
+        assert not two.paris.provisional.holds(other)

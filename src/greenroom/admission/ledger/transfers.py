@@ -59,6 +59,8 @@ def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
     if renewed_ms is None:
         ledger.moves.missing(ticket_id)
     else:
+        begun_ms = ledger.provisional.fulfil(ticket_id)  # its ticket has come back there
+        renewed_ms = max(renewed_ms, begun_ms or 0)
         sessions.forget(ticket_id)
         ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
     ledger.log += ledger.moving_turns.leave(ticket_id, to, now_ms)

@@ -195,6 +195,8 @@ end
 function places.give(id, to)
   local renewed_ms = places.living(id)
   if renewed_ms then
+    renewed_ms = max(renewed_ms, tonumber(call('ZSCORE', k.provisional, id) or 0)) -- its ticket has come back there
+    call('ZREM', k.provisional, id)
     call('ZREM', k.inside, id)
     call('ZREM', k.unshown, id)
     forget_seen(id)

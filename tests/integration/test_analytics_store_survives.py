@@ -220,6 +220,20 @@ def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(
     assert marked == [0, len(ROOMS), 0]
 
 
+def test_what_is_written_is_private_before_and_after_a_checkpoint(tmp_path: Path) -> None:
+    path, modes = tmp_path / "analytics.duckdb", []
+    engine = DuckEngine(path)
+    keeper = Keeper(engine)
+    for number in range(3):
+        write(keeper, number)
+        log = path.with_name("analytics.duckdb.wal")
+        modes += [file.stat().st_mode & 0o777 for file in (path, log)]
+        engine.read("CHECKPOINT")
+        assert not log.exists()
+    assert modes == [0o600] * 6
+    keeper.close()
+
+
 def test_a_file_of_a_newer_program_is_refused_with_a_reason_and_left_alone(tmp_path: Path) -> None:
     keeper = opened(tmp_path)
     write(keeper, 0)

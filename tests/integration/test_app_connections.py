@@ -4,6 +4,7 @@ their time, and take nothing from others.
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http import h11_impl
 
 from greenroom.runtime.listener import AppConnectionLimits, AppListener, connections_most
 
@@ -178,7 +180,13 @@ def test_silent_clients_of_the_status_pages_take_no_descriptor_from_visitors(
 UNFINISHED = b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
 
 
-def test_unfinished_bodies_of_one_address_do_not_occupy_a_listener() -> None:
+@pytest.mark.parametrize("network", ["127.0.0.1", "2001:db8::{:x}"])
+def test_unfinished_bodies_of_one_address_do_not_occupy_a_listener(
+    network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = itertools.count(1)
+    monkeypatch.setattr(h11_impl, "get_remote_addr", lambda _: (network.format(next(addresses)), 1))
+
     async def story() -> None:
         limits = AppConnectionLimits(connections=16, head_s=600, body_s=600, body_idle_s=600)
         async with listening(limits) as connect:

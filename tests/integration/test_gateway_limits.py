@@ -1,6 +1,8 @@
 """What the gateway does not put up with: too much, too slow, too many, and what is not HTTP."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -152,19 +154,47 @@ def test_a_connection_serves_only_so_many_requests(rig, run) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("limit", ["connections", "connections_per_address"])
-def test_one_connection_too_many_is_a_503_and_the_others_go_on(rig, run, limit) -> None:
+@contextlib.asynccontextmanager
+async def two_requests_under_way(rig, **limits: int) -> AsyncIterator[None]:
+    release = asyncio.Event()
+
+    async def app(_request, writer) -> None:
+        await release.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    rig.app = app
+    async with rig.running(**limits):
+        asked = [asyncio.create_task(rig.get()) for _ in range(2)]
+        await rig.until(lambda: len(rig.requests) == 2, "both are at the origin")
+        yield
+        release.set()
+        assert [(await answer).status for answer in asked] == [200, 200]
+
+
+LIMITS = ("connections", "connections_per_address")
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_one_connection_too_many_is_a_503_and_requests_under_way_go_on(rig, run, limit) -> None:
     async def story() -> None:
-        async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
-            assert (await one.get()).status == (await two.get()).status == 200
+        async with two_requests_under_way(rig, **{limit: 2}):
             answer = await rig.talk(b"")
             assert status_of(answer) == 503
             assert b"Retry-After" in answer
-            assert (await one.get()).status == 200
-            assert rig.counts.connections_refused == 1
-            one.writer.close()
-            await rig.until(lambda: rig.counts.connections_open == 1, "one is gone")
-            assert (await rig.get()).status == 200
+            assert (rig.counts.connections_refused, rig.counts.connections_shed) == (1, 0)
+
+    run(story())
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_new_connection_takes_the_place_of_an_idle_one(rig, run, limit) -> None:
+    async def story() -> None:
+        async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
+            assert (await one.get()).status == (await two.get()).status == 200
+            async with rig.visitor() as new:
+                assert (await new.get()).status == 200
+                assert rig.counts.connections_open == 2
+                assert (rig.counts.connections_refused, rig.counts.connections_shed) == (0, 1)
 
     run(story())
 
@@ -176,10 +206,10 @@ def test_the_addresses_of_one_network_of_ipv6_count_together(rig, run, monkeypat
         return Peer(next(addresses), False, gateway.forwarded_policy, limits=gateway.limits)
 
     async def story() -> None:
-        async with rig.running(connections_per_address=2), rig.visitor() as one, rig.visitor():
-            assert (await one.get()).status == 200
+        async with two_requests_under_way(rig, connections_per_address=2):
             assert status_of(await rig.talk(b"")) == 503
-            assert (await rig.get()).status == 200, "another network"
+            async with rig.visitor():
+                await rig.until(lambda: rig.counts.connections_open == 3, "another network")
 
     monkeypatch.setattr(connection, "peer_of", peer_of)
     run(story())

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from greenroom.gateway import server
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.tls import server_context
 
@@ -112,6 +113,48 @@ def test_connections_count_before_their_tls_handshake_is_over_and_handshakes_hav
                     )
             async with rig.visitor(tls=client) as talk:
                 assert (await talk.get()).status == 200
+
+    run(story())
+
+
+def test_handshakes_of_one_network_of_ipv6_count_together(
+    rig, run, certificate, monkeypatch
+) -> None:
+    listeners = []
+
+    class Listener:
+        def __init__(self, _loop, _sock, _at_once, taken) -> None:
+            self.taken = taken
+            listeners.append(self)
+
+        def close(self) -> None:
+            pass
+
+    async def story() -> None:
+        context = server_context(*certificate)
+        async with rig.running(tls=context, connections_per_address=2):
+            with contextlib.ExitStack() as clients:
+                refused = []
+                for address in ("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"):
+                    client, taken = socket.socketpair()
+                    clients.enter_context(client)
+                    taken.setblocking(False)
+                    listeners[0].taken(taken, address)
+                    refused.append(rig.counts.connections_refused)
+                assert refused == [0, 0, 1, 1]
+
+    monkeypatch.setattr(server, "TlsListener", Listener)
+    run(story())
+
+
+def test_as_many_handshakes_as_connections_make_room_for_new_ones(rig, run, certificate) -> None:
+    async def story() -> None:
+        client = ssl.create_default_context(cafile=certificate[0])
+        async with rig.running(tls=server_context(*certificate), connections=4):
+            await silent(rig, 4)
+            async with rig.visitor(tls=client) as talk:
+                assert (await talk.get()).status == 200
+            assert (rig.counts.connections_refused, rig.counts.connections_shed) == (0, 2)
 
     run(story())
 

@@ -112,7 +112,13 @@ def test_it_says_where_it_is_and_where_the_data_is(greenroom, origin) -> None:
     assert f"data       {greenroom.data}" in running.output
     assert f"origin     {origin.url}" in running.output
     assert greenroom.data.stat().st_mode & 0o777 == 0o700
-    assert (greenroom.data / "keys.json").stat().st_mode & 0o777 == 0o600
+    modes = {
+        path.name: path.stat().st_mode & 0o777
+        for path in greenroom.data.rglob("*")
+        if path.is_file()
+    }
+    assert {"keys.json", "pid"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_it_runs_without_uvloop(greenroom, origin) -> None:

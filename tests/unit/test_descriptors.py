@@ -18,8 +18,18 @@ LIMIT = 40
 class Transport:
     aborted: bool = False
 
+    unsent: int = 0
+
     def abort(self) -> None:
         self.aborted = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+
+@dataclass
+class Peer:
+    trusted: bool = False
 
 
 @dataclass(eq=False)
@@ -27,6 +37,9 @@ class Connection:
     deadline: float
     requests: int = 0
     spare: bool = True
+    ending: bool = False
+    body: object = None
+    peer: Peer = field(default_factory=Peer)
     transport: Transport = field(default_factory=Transport)
 
 
@@ -59,19 +72,37 @@ def test_then_those_whose_request_has_not_come_whole_the_oldest_first() -> None:
     assert closed(silent) == list(map(float, range(10)))
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"ending": True},
+        {"body": b""},
+        {"transport": Transport(unsent=1)},
+        {"peer": Peer(trusted=True)},
+    ],
+)
+def test_then_those_whose_answer_may_be_on_its_way_and_trusted_proxies(
+    late: dict[str, Any],
+) -> None:
+    last = Connection(0.0, requests=1, **late)
+    others = [*crowd(9), last]
+    assert Descriptors(Counts(), LIMIT).shed(others, 9) == others[:9]
+    assert Descriptors(Counts(), LIMIT).shed(others, 10)[9] is last
+
+
 def test_a_request_that_is_under_way_is_never_closed_for_another() -> None:
     busy = crowd(30, spare=False)
     assert not Descriptors(Counts(), LIMIT).make_room(*spare(busy), 1.0)
     assert closed(busy) == []
 
 
-def test_while_some_are_closing_no_others_are_told_to() -> None:
+def test_those_that_are_closing_are_known_until_they_are_gone() -> None:
     descriptors, connections = Descriptors(Counts(), LIMIT), crowd(30)
     descriptors.make_room(*spare(connections), 1.0)
-    assert descriptors.make_room(*spare(connections), 1.0)
-    assert len(closed(connections)) == 10
+    assert descriptors.closing
     for one in connections[:10]:
         descriptors.closed(one)
+    assert not descriptors.closing
     assert descriptors.make_room(*spare(connections[10:]), 1.0)
     assert len(closed(connections)) == 20
 

@@ -142,14 +142,14 @@ class Gateway:
         sock: socket.socket,
         address: str,
     ) -> None:
-        """A connection that begins with a TLS handshake; where as many are under way as there may
-        be connections it is closed at once.
+        """A connection that begins with a TLS handshake. Where as many are under way as there may
+        be connections the oldest half ends, of one address as many it is closed at once.
 
         When the handshake is over it counts as a connection (`admit`), and can be told that there
         are too many.
         """
         most, shakes = self.state.limits.connections_per_address, self._handshakes
-        fits = len(shakes) < self.state.limits.connections
+        fits = len(shakes) < self.state.limits.connections or shakes.make_room()
         if most and address and not self.state.forwarded_policy.covers(address):
             fits = fits and shakes.of(network_of(address)) < most
         if fits and self._connections.has_descriptors(sock.fileno()):

@@ -64,6 +64,8 @@ class DataDir:
                 " same limits need redis, an unrelated greenroom a data directory of its own"
             ) from None
         with contextlib.suppress(OSError):  # only a note for people; the lock is what counts
+            note.touch(0o600)
+            note.chmod(0o600)
             note.write_text(f"{os.getpid()}\n")
 
     def journal(self, room_id: str) -> Path:

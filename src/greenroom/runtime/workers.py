@@ -151,6 +151,7 @@ class PrivateRedis:
         say(f"redis-server ended ({code}: see {self._log}) and has been restarted")
 
     def _begun(self) -> subprocess.Popen[bytes]:
+        self._log.touch(0o600)
         with self._log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own program
                 self._command,

@@ -76,13 +76,13 @@ class Limits:
         high=16 * MIB,
     )
     connections: int = spec(
-        "Most connections from visitors at once; then 503. About 5 KB of memory each.",
+        "Most connections from visitors at once; then idle ones are closed, or 503. 5 KB of memory each.",
         60_000,
         low=1,
     )
     connections_per_address: int = spec(
-        "Most connections from one address (or IPv6 /64) at once, but for trusted proxies; then 503."
-        " 0: no limit. A mobile network can share one address.",
+        "Most connections from one address (or IPv6 /64) at once, but for trusted proxies; then as"
+        " above. 0: no limit. A mobile network can share one address.",
         2_000,
         low=0,
     )

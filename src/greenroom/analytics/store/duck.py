@@ -4,6 +4,7 @@ statement does.
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -164,7 +165,10 @@ class DuckEngine:
 
     def _run(self, sql: str, values: Sequence[object] = ()) -> None:
         with self._translated():
-            self._opened().execute(sql, values or None)
+            connection = self._opened()
+            if self._path is not None:  # DuckDB would open its log to others after each checkpoint
+                os.close(os.open(f"{self._path}.wal", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            connection.execute(sql, values or None)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

@@ -53,35 +53,46 @@ class Descriptors:
         """Whether descriptors run short, now that a connection has come with this number; so many
         are not over with their handshake.
         """
-        held = self._counts.connections_open + self._counts.origin_connections_open + handshakes
+        counts = self._counts
+        held = counts.connections_open + counts.origin_connections_open + handshakes
+        held += len(self._going)
         if (
             number > self._others + held
         ):  # more are in use than was known, or were when it was accepted
             self._others = max(self._others, _lowest_free(number, self._limit) - held)
         return self._others + held >= self.line
 
+    @property
+    def closing(self) -> bool:
+        """Some that were closed are not gone: they are enough for now."""
+        return bool(self._going)
+
     def closed(self, connection: VisitorStream) -> None:
         self._going.discard(connection)
 
-    def make_room(self, spare: Iterable[VisitorStream], connections: int, now: float) -> bool:
-        """Closes some of those on which no request is under way; False when there are none.
-        Kept-alive ones come first, then those whose request has not come whole; the longest silent
-        first. `connections`: how many are open.
-        """
-        if self._going:
-            return True
-        self._going = set(nsmallest(max(1, self._reserve), spare, key=_rank))
-        for one in self._going:
+    def shed(self, spare: Iterable[VisitorStream], most: int) -> list[VisitorStream]:
+        """Closes the first by their `rank`."""
+        shed = nsmallest(most, spare, key=_rank)
+        for one in shed:
             one.transport.abort()
-        closed = len(self._going)
-        self._counts.connections_shed += closed
+        self._going.update(shed)
+        self._counts.connections_shed += len(shed)
+        return shed
+
+    def make_room(
+        self, spare: Iterable[VisitorStream], connections: int, now: float
+    ) -> list[VisitorStream]:
+        """Closes some of those on which no request is under way. `connections`: how many are
+        open.
+        """
+        shed = self.shed(spare, max(1, self._reserve))
         if not self._last:
             log.warning(
-                "descriptors_short", limit=self._limit, connections=connections, closed=closed
+                "descriptors_short", limit=self._limit, connections=connections, closed=len(shed)
             )
-        self._closed += closed
+        self._closed += len(shed)
         self._last = now
-        return closed > 0
+        return shed
 
     def sweep(self, now: float) -> None:
         if self._last and now >= self._last + QUIET_S:
@@ -101,5 +112,14 @@ def _lowest_free(number: int, limit: int) -> int:
     return lowest
 
 
-def _rank(connection: VisitorStream) -> tuple[bool, float]:
-    return connection.requests == 0, connection.deadline
+def _rank(connection: VisitorStream) -> tuple[bool, bool, bool, float]:
+    """Kept-alive ones come first, then those whose request has not come whole, then those whose
+    last answer may not have arrived; the longest silent first. A trusted proxy comes last: it may
+    be sending a request at this moment, and its visitor is told of the failure.
+    """
+    answered = (
+        connection.ending
+        or connection.body is not None
+        or connection.transport.get_write_buffer_size() > 0
+    )
+    return connection.peer.trusted, answered, connection.requests == 0, connection.deadline

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import Destination
-from greenroom.alerts.view import NotificationView
+from greenroom.alerts.view import NoNotifications, NotificationView
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -27,6 +27,7 @@ from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
     ConfigService,
+    DocumentSection,
     PlannedChange,
     entry_of,
     opaque_id,
@@ -44,6 +45,9 @@ from greenroom.web.time_format import moment as written
 
 WEBHOOKS_MAX = 200
 SERVICES_MAX = 50
+
+MASK = "***"
+"""Stands for a secret in an exported document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +298,66 @@ def test_failed(problem: str) -> Refused:
 def _same_server(one: str, other: str) -> bool:
     first, second = urlsplit(one), urlsplit(other)
     return (first.scheme, first.netloc) == (second.scheme, second.netloc)
+
+
+def _exported_webhook(entry: Entry[Any]) -> Json:
+    return WEBHOOK.brief(show(entry, {})) | ({"secret": MASK} if entry.record.secret else {})
+
+
+def _plan_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
+    old = before.webhooks.get(key)
+    told = (
+        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
+        if isinstance(document, dict)
+        else document
+    )
+
+    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
+        if isinstance(document, dict) and (
+            old is None or old.read_only or document.get("url") != old.record.shown_url
+        ):
+            _refuse_masked("secret", document.get("secret") == MASK)
+            _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
+        base = known if old is None else known.changed(known.revision, [old])
+        made = read_webhook(
+            base, None if old is None else key, told, NoNotifications(), lambda: key
+        )
+        return PlannedChange([Put(made)], lambda _after: None)
+
+    return plan
+
+
+def _plan_service(before: Configuration, key: str, document: Any) -> ConfigChange:
+    old = before.pagerduty_services.get(key)
+    masked = isinstance(document, dict) and document.get("routing_key") == MASK
+
+    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
+        _refuse_masked("routing_key", masked and old is None)
+        return create_service(document, old.record.routing_key if masked and old else None)(
+            known, at
+        )
+
+    return plan
+
+
+def _refuse_masked(name: str, masked: bool) -> None:
+    if masked:
+        raise Refused(
+            ApiFault(
+                Code.REQUIRED,
+                f"{name}: is not part of an export; write it in place of {MASK}",
+                f"/{name}",
+            )
+        )
+
+
+SECTIONS = (
+    DocumentSection("webhooks", "webhook", WEBHOOKS_MAX, _exported_webhook, _plan_webhook),
+    DocumentSection(
+        "pagerduty_services",
+        "pagerduty_service",
+        SERVICES_MAX,
+        lambda entry: {"name": entry.record.name, "routing_key": MASK},
+        _plan_service,
+    ),
+)

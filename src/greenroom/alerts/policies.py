@@ -32,6 +32,7 @@ from greenroom.web.api_shapes import Json, Plain, Shown
 from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
+    DocumentSection,
     PlannedChange,
     entry_of,
     refuse_read_only,
@@ -347,3 +348,12 @@ def _renamed(problem: Problem, named: Mapping[str, str]) -> Problem:
 
 def _put(record: AlertPolicy) -> PlannedChange:
     return PlannedChange([Put(record)], lambda _after: {"id": record.id})
+
+
+SECTION = DocumentSection(
+    "alert_policies",
+    "alert_policy",
+    POLICIES_MAX,
+    lambda entry: POLICY.brief(show(entry)),
+    lambda _before, _key, document: create(document),
+)

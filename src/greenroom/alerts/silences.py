@@ -145,3 +145,17 @@ def _silence(known: Configuration, document: Any, at: ChangeContext, change: boo
         start_time=start_time,
         end_time=end_time,
     )
+
+
+def without_orphans(made: Configuration) -> Configuration:
+    """Without silences of policies that are gone."""
+    left = {
+        key: entry
+        for key, entry in made.silences.items()
+        if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
+    }
+    return (
+        made
+        if len(left) == len(made.silences)
+        else made.with_indexes(made.revision, {"silence": left})
+    )

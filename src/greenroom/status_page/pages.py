@@ -17,6 +17,7 @@ from greenroom.web.api_shapes import Json, Several, Shown
 from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
+    DocumentSection,
     PlannedChange,
     entry_of,
     refuse_read_only,
@@ -86,3 +87,12 @@ def _taken(known: Configuration, page_id: str, values: Json) -> list[ApiFault]:
 
 def _put(record: StatusPage) -> PlannedChange:
     return PlannedChange([Put(record)], lambda after: show(after.status_pages[record.id]))
+
+
+SECTION = DocumentSection(
+    "status_pages",
+    "status_page",
+    PAGES_MAX,
+    lambda entry: PAGE.brief(show(entry)),
+    lambda _before, _key, document: create(document),
+)

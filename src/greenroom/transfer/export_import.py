@@ -1,15 +1,13 @@
 """The whole configuration as one document, in the API's forms. It omits defaults, tokens, silences
-and notes; a secret is MASK and stays where the store knows it. Applying writes the differences at
+and notes; a secret is masked and stays where the store knows it. Applying writes the differences at
 once, so a second time changes nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tomli_w
 
-from greenroom.alerts import destinations as alert_destinations
-from greenroom.alerts import policies as alert_policies
 from greenroom.configuration import (
     events,
     list_items,
@@ -23,11 +21,14 @@ from greenroom.errors import InvalidConfig
 from greenroom.health import checks as health_checks
 from greenroom.model.change import Change, Put, Remove, Step, applied, name_of, told
 from greenroom.model.configuration import KINDS, Configuration, Entry
-from greenroom.status_page import pages as status_pages
-from greenroom.transfer.plan import MASK, wanted_configuration
-from greenroom.web.api_schema import EXTENSION, UNSET, ApiSchema
+from greenroom.transfer.plan import BESIDE_ZONES, wanted_configuration
 from greenroom.web.api_shapes import Json
-from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.web.config_service import (
+    ChangeContext,
+    ConfigChange,
+    DocumentSection,
+    PlannedChange,
+)
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 # Writes plain values as readable TOML, which the standard library can only read.
@@ -66,38 +67,16 @@ def exported(known: Configuration) -> Json:
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
         "zones": [_zone(known, entry) for entry in own],
-        **{section: told for section, told in _beside_zones(known).items() if told},
+        **{section.name: told for section in BESIDE_ZONES if (told := _section(known, section))},
     }
 
 
-def _beside_zones(known: Configuration) -> Json:
-    hooks = [entry for entry in known.webhooks.values() if not entry.read_only]
-    services = [entry for entry in known.pagerduty_services.values() if not entry.read_only]
-    policies = [entry for entry in known.alert_policies.values() if not entry.read_only]
-    pages = [entry for entry in known.status_pages.values() if not entry.read_only]
-    return {
-        "webhooks": [_webhook(entry) for entry in hooks],
-        "pagerduty_services": [
-            {"id": entry.id, "name": entry.record.name, "routing_key": MASK} for entry in services
-        ],
-        "alert_policies": [
-            {"id": entry.id, **_brief(alert_policies.POLICY, alert_policies.show(entry))}
-            for entry in policies
-        ],
-        "status_pages": [
-            {"id": entry.id, **_brief(status_pages.PAGE, status_pages.show(entry))}
-            for entry in pages
-        ],
-    }
-
-
-def _webhook(entry: Entry[Any]) -> Json:
-    secret = {"secret": MASK} if entry.record.secret else {}
-    return {
-        "id": entry.id,
-        **_brief(alert_destinations.WEBHOOK, alert_destinations.show(entry, {})),
-        **secret,
-    }
+def _section(known: Configuration, section: DocumentSection) -> list[Json]:
+    return [
+        {"id": entry.id, **section.show(entry)}
+        for entry in known.index_of(section.kind).values()
+        if not entry.read_only
+    ]
 
 
 def _list(known: Configuration, entry: Entry[Any]) -> Json:
@@ -107,18 +86,18 @@ def _list(known: Configuration, entry: Entry[Any]) -> Json:
         {kind: item[kind]} | ({"comment": item["comment"]} if item["comment"] else {})
         for item in items
     ]
-    return {"id": entry.id, **_brief(lists.LIST, lists.show(known, entry)), "items": short}
+    return {"id": entry.id, **lists.LIST.brief(lists.show(known, entry)), "items": short}
 
 
 def _zone(known: Configuration, entry: Entry[Any]) -> Json:
-    settings = _brief(zones.SETTINGS, zones.settings(entry))
+    settings = zones.SETTINGS.brief(zones.settings(entry))
     inside = [_room(known, room) for room in known.rooms.of(entry.id) if not room.read_only]
     checks = [
         _health_check(check) for check in known.health_checks.of(entry.id) if not check.read_only
     ]
     return {
         "id": entry.id,
-        **_brief(zones.ZONE, zones.show(entry), leave_out=("account", "type")),
+        **zones.ZONE.brief(zones.show(entry), leave_out=("account", "type")),
         **({"settings": settings} if settings else {}),
         "waiting_rooms": inside,
         **({"health_checks": checks} if checks else {}),
@@ -128,43 +107,26 @@ def _zone(known: Configuration, entry: Entry[Any]) -> Json:
 def _health_check(entry: Entry[Any]) -> Json:
     return {
         "id": entry.id,
-        **_brief(health_checks.HEALTH_CHECK, health_checks.show(entry, None)),
+        **health_checks.HEALTH_CHECK.brief(health_checks.show(entry, None)),
     }
 
 
 def _room(known: Configuration, entry: Entry[Any]) -> Json:
     planned = [
-        {"id": event.id, **_brief(events.EVENT, events.show(event))}
+        {"id": event.id, **events.EVENT.brief(events.show(event))}
         for event in known.events.of(entry.id)
     ]
     bypass = [
-        {"id": rule["id"], **_brief(rules.RULE, rule)}
+        {"id": rule["id"], **rules.RULE.brief(rule)}
         for rule in rules.show(known.rules_of(entry.id))
     ]
-    shown = _brief(rooms.ROOM, rooms.show(known, entry, 0))
+    shown = rooms.ROOM.brief(rooms.show(known, entry, 0))
     return {
         "id": entry.id,
         **shown,
         **({"events": planned} if planned else {}),
         **({"rules": bypass} if bypass else {}),
     }
-
-
-def _brief(form: ApiSchema, shown: Json, leave_out: Iterable[str] = ()) -> Json:
-    ours = shown.get(EXTENSION, {})
-    brief: Json = {}
-    inner: Json = {}
-    for api_field in form.fields:
-        where = ours if api_field.rule.extension else shown
-        if api_field.rule.read_only or api_field.name in leave_out or api_field.name not in where:
-            continue
-        if (
-            api_field.required
-            or api_field.default is UNSET
-            or where[api_field.name] != api_field.shape.show(api_field.default)
-        ):
-            (inner if api_field.rule.extension else brief)[api_field.name] = where[api_field.name]
-    return brief | ({EXTENSION: inner} if inner else {})
 
 
 def make_true(

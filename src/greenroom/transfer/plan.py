@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from greenroom.alerts import destinations as alert_destinations
-from greenroom.alerts import policies as alert_policies
-from greenroom.alerts.view import NoNotifications
+from greenroom.alerts import destinations, policies
+from greenroom.alerts.silences import without_orphans
 from greenroom.configuration import (
     events,
     list_items,
@@ -28,12 +27,11 @@ from greenroom.model.fields import specs, stand_in
 from greenroom.model.health_check import CHECKS_MAX
 from greenroom.model.room import OPERATED, Room
 from greenroom.model.rule import RuleList, RuleSet
-from greenroom.model.status_page import PAGES_MAX
 from greenroom.model.zone import Zone
-from greenroom.status_page import pages as status_pages
+from greenroom.status_page import pages
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Json
-from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedChange
+from greenroom.web.config_service import ChangeContext, ConfigChange
 from greenroom.web.refusals import (
     ApiFault,
     Code,
@@ -42,27 +40,17 @@ from greenroom.web.refusals import (
     within,
 )
 
-BESIDE_ZONES = {
-    "webhooks": "webhook",
-    "pagerduty_services": "pagerduty_service",
-    "alert_policies": "alert_policy",
-    "status_pages": "status_page",
-}
-SECTIONS = ("lists", "zones", *BESIDE_ZONES)
+BESIDE_ZONES = (*destinations.SECTIONS, policies.SECTION, pages.SECTION)
+SECTIONS = ("lists", "zones", *(section.name for section in BESIDE_ZONES))
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-MASK = "***"
 
 MOST: Mapping[str, int] = {
     "list": lists.LISTS_MAX,
     "zone": zones.ZONES_MAX,
     "room": rooms.ROOMS_MAX,
     "health_check": CHECKS_MAX,
-    "webhook": alert_destinations.WEBHOOKS_MAX,
-    "pagerduty_service": alert_destinations.SERVICES_MAX,
-    "alert_policy": alert_policies.POLICIES_MAX,
-    "status_page": PAGES_MAX,
+    **{section.kind: section.most for section in BESIDE_ZONES},
 }
 """Configuration file included. Excess entries are only counted."""
 
@@ -72,9 +60,12 @@ _LEAST: Mapping[type, Mapping[str, Any]] = {
 }
 """Of what takes the place of something wrong: what refuses nothing else."""
 
-_PLURALS = {kind: f"{kind.replace('_', ' ')}s" for kind in MOST} | {
+_PLURALS = {
+    "list": "lists",
+    "zone": "zones",
     "room": "waiting rooms",
-    "alert_policy": "alert policies",
+    "health_check": "health checks",
+    **{section.kind: section.name.replace("_", " ") for section in BESIDE_ZONES},
 }
 
 
@@ -218,32 +209,19 @@ def wanted_configuration(
         _make_list(building, pointer, part)
     for pointer, part in building.parts("", document, "zones", "zone"):
         _make_zone(building, pointer, part, origin_problems)
-    for section, kind in BESIDE_ZONES.items():
-        for pointer, part in building.parts("", document, section, kind):
-            key = building.id_of(kind, part)
-            building.do(pointer, _MAKERS[kind](building.known, key, _without(part)), key)
+    for section in BESIDE_ZONES:
+        for pointer, part in building.parts("", document, section.name, section.kind):
+            key = building.id_of(section.kind, part)
+            building.do(pointer, section.plan(building.known, key, _without(part)), key)
     refuse_if([*building.too_many(), *filter(building.placed, building.faults)])
-    return _without_orphans(building.draft.finished())
-
-
-def _without_orphans(made: Configuration) -> Configuration:
-    left = {
-        key: entry
-        for key, entry in made.silences.items()
-        if not entry.record.policy_id or entry.record.policy_id in made.alert_policies
-    }
-    return (
-        made
-        if len(left) == len(made.silences)
-        else made.with_indexes(made.revision, {"silence": left})
-    )
+    return without_orphans(building.draft.finished())
 
 
 def _untouched(known: Configuration, document: Json) -> Configuration:
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
         "zones": ("zone", "room", "event", "rules", "health_check"),
-        **{section: (kind,) for section, kind in BESIDE_ZONES.items()},
+        **{section.name: (section.kind,) for section in BESIDE_ZONES},
     }
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
     indexes = {
@@ -321,61 +299,6 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
         building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])
     if bypass:
         building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
-
-
-def _make_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
-    old = before.webhooks.get(key)
-    told = (
-        {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
-        if isinstance(document, dict)
-        else document
-    )
-
-    def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
-        if isinstance(document, dict) and (
-            old is None or old.read_only or document.get("url") != old.record.shown_url
-        ):
-            _refuse_masked("secret", document.get("secret") == MASK)
-            _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
-        base = known if old is None else known.changed(known.revision, [old])
-        made = alert_destinations.read_webhook(
-            base, None if old is None else key, told, NoNotifications(), lambda: key
-        )
-        return PlannedChange([Put(made)], lambda _after: None)
-
-    return plan
-
-
-def _make_service(before: Configuration, key: str, document: Any) -> ConfigChange:
-    old = before.pagerduty_services.get(key)
-    masked = isinstance(document, dict) and document.get("routing_key") == MASK
-
-    def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
-        _refuse_masked("routing_key", masked and old is None)
-        return alert_destinations.create_service(
-            document, old.record.routing_key if masked and old else None
-        )(known, at)
-
-    return plan
-
-
-def _refuse_masked(name: str, masked: bool) -> None:
-    if masked:
-        raise Refused(
-            ApiFault(
-                Code.REQUIRED,
-                f"{name}: is not part of an export; write it in place of {MASK}",
-                f"/{name}",
-            )
-        )
-
-
-_MAKERS: Mapping[str, Callable[[Configuration, str, Any], ConfigChange]] = {
-    "webhook": _make_webhook,
-    "pagerduty_service": _make_service,
-    "alert_policy": lambda _before, _key, document: alert_policies.create(document),
-    "status_page": lambda _before, _key, document: status_pages.create(document),
-}
 
 
 def _without(document: Any, *names: str) -> Any:

@@ -164,6 +164,24 @@ class ApiSchema:
                 )
         return shown | ({EXTENSION: ours} if ours else {})
 
+    def brief(self, shown: Json, leave_out: Iterable[str] = ()) -> Json:
+        """What `show` returned without defaults and what only the server writes."""
+        ours = shown.get(EXTENSION, {})
+        brief: Json = {}
+        inner: Json = {}
+        for api_field in self.fields:
+            name, extension = api_field.name, api_field.rule.extension
+            where = ours if extension else shown
+            if api_field.rule.read_only or name in leave_out or name not in where:
+                continue
+            if (
+                api_field.required
+                or api_field.default is UNSET
+                or where[name] != api_field.shape.show(api_field.default)
+            ):
+                (inner if extension else brief)[name] = where[name]
+        return brief | ({EXTENSION: inner} if inner else {})
+
     def pointers(self, problems: Sequence[Problem]) -> list[Problem]:
         """Extensions are in their object."""
         ours = {api_field.name for api_field in self.fields if api_field.rule.extension}

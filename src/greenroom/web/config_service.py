@@ -11,6 +11,7 @@ from greenroom.errors import RevisionConflict
 from greenroom.model.change import Change
 from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration, Entry, EntryIndex, Record
+from greenroom.web.api_shapes import Json
 from greenroom.web.refusals import (
     ApiFault,
     Code,
@@ -39,6 +40,19 @@ class PlannedChange(NamedTuple):
 
 ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
 """Raises Refused with every fault."""
+
+
+class DocumentSection(NamedTuple):
+    """How the document of a whole configuration holds the entries of one kind, at most `most`.
+
+    `plan` makes the change from the configuration before, the entry's id and its document.
+    """
+
+    name: str
+    kind: str
+    most: int
+    show: Callable[[Entry[Any]], Json]
+    plan: Callable[[Configuration, str, Any], ConfigChange]
 
 
 def opaque_id() -> str:

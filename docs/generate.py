@@ -14,14 +14,15 @@ import typer
 from generate_api import MANY, NOTE, PATTERN_MAX, api, api_errors, entry, shared_rows, span
 from generate_log import log
 
+from greenroom.alerts.file_tables import PolicyExtra, ServiceExtra, WebhookExtra
 from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.api.metrics import METRICS, gateway_rows
 from greenroom.cli import app
-from greenroom.config.alert_entries import PolicyExtra, ServiceExtra, WebhookExtra
-from greenroom.config.documents import EventExtra, Extra, HealthCheckExtra
+from greenroom.config.documents import EventExtra, Extra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
+from greenroom.health.checks import FileExtra as HealthCheckExtra
 from greenroom.model.alert_types import ALERTS, ROOMS
 from greenroom.model.crawler import Crawler
 from greenroom.model.event import EVENTS_PER_ROOM, OVERRIDES, Event

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.config.toml_lines import KeyLines, step
+from greenroom.config.toml_lines import KeyLines
+from greenroom.configuration.file_tables import step
 
 TEXT = '''# a comment
 listen = "127.0.0.1:8080"   # [not a table]

@@ -4,9 +4,9 @@ line.
 
 import pytest
 
-from greenroom.config.entries import FILE_ZONE_ID
 from greenroom.config.load import read_config
 from greenroom.config.served import served
+from greenroom.configuration.file_tables import FILE_ZONE_ID
 from greenroom.configuration.layers import layered
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import Put, applied

@@ -8,9 +8,9 @@ import pytest
 from config_material import event, full_room, offers, room, rules, zone
 
 from greenroom.config.config import Config
-from greenroom.config.entries import FILE_ZONE_ID, file_entry
 from greenroom.config.load import read_config
 from greenroom.config.served import new_faults, served
+from greenroom.configuration.file_tables import FILE_ZONE_ID, file_entry
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.model.change import Put, Remove, applied

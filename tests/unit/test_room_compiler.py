@@ -13,8 +13,8 @@ from config_material import event, offers, room
 
 from greenroom.config.config import Config
 from greenroom.config.documents import list_entries
-from greenroom.config.entries import file_entry
 from greenroom.config.load import read_config
+from greenroom.configuration.file_tables import file_entry
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration, Entry

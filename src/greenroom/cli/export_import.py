@@ -23,7 +23,8 @@ from greenroom.cli.tokens import (
     config_service_or_exit,
     stop_on_errors,
 )
-from greenroom.config.toml_lines import KeyLines, step
+from greenroom.config.toml_lines import KeyLines
+from greenroom.configuration.file_tables import step
 from greenroom.model.fields import plural
 from greenroom.web.refusals import Refused
 

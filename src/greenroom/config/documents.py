@@ -1,5 +1,5 @@
-"""The documents of a configuration file: rooms with events and rules, lists, health checks, status
-pages, and alerting.
+"""The documents of a configuration file: rooms with events and rules, lists, and the tables of
+slices.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,26 +8,24 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from greenroom.alerts import file_tables as alerting
 from greenroom.capacity.sources import no_source_because
-from greenroom.config.alert_entries import read_alerting
-from greenroom.config.entries import (
+from greenroom.config.page_files import read_template, with_logo
+from greenroom.config.sections import prometheus_target
+from greenroom.configuration.events import EVENT, in_ms, value_problems
+from greenroom.configuration.file_tables import (
     FILE_ZONE_ID,
     ID_PATTERN,
-    TableRead,
+    NamedFiles,
     file_entry,
     file_id,
     read_document,
-    read_named,
+    step,
     tables,
 )
-from greenroom.config.named_files import NamedFiles
-from greenroom.config.page_files import read_template, with_logo
-from greenroom.config.sections import prometheus_target
-from greenroom.config.toml_lines import step
-from greenroom.configuration.events import EVENT, in_ms, value_problems
 from greenroom.configuration.rooms import ROOM
 from greenroom.errors import InvalidConfig, Problem
-from greenroom.health.checks import HEALTH_CHECK
+from greenroom.health import checks as health
 from greenroom.health.rules.origin import OriginChecks
 from greenroom.model.configuration import Entry
 from greenroom.model.event import EVENTS_PER_ROOM, Event, line_table_problems, schedule_problems
@@ -40,12 +38,7 @@ from greenroom.model.fields import (
     stand_in,
     wrong_fields,
 )
-from greenroom.model.health_check import (
-    CHECKS_MAX,
-    HealthCheck,
-    effective,
-    health_check_problems,
-)
+from greenroom.model.health_check import HealthCheck
 from greenroom.model.room import PUSHED, Room, limits_apart, room_problems
 from greenroom.model.rule import (
     RULES_MAX,
@@ -54,15 +47,18 @@ from greenroom.model.rule import (
     RuleList,
     RuleSet,
 )
-from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.outbound.policy import OutboundRefused
 from greenroom.request.claims import Claims, Footprint
 from greenroom.request.cookie_scope import cookie_scope, crosses_sites
 from greenroom.request.routing import unreachable
 from greenroom.rules import ListMembership, compile_lists, rule_problems
-from greenroom.status_page.pages import PAGE
+from greenroom.status_page import pages as status_pages
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Several
+
+SLICES = (health.TABLES, status_pages.TABLES, alerting.TABLES)
+TABLES = ("lists", "rooms", *(name for one in SLICES for name in one.names))
+"""Names of the tables that are documents."""
 
 ROOMS_MAX = LISTS_MAX = 1_000
 """Keeps a broken generated file from exhausting the memory."""
@@ -221,14 +217,9 @@ def read_documents(
     read = DocumentsRead()
     lists, memberships = read_lists(raw.get("lists", []), read.problems)
     _read_rooms(raw.get("rooms", []), files, text_line, memberships, read)
-    checks = read_health_checks(raw.get("health_checks", []), read.problems)
-    pages = read_status_pages(raw.get("status_pages", []), read.problems)
-    alerting = read_alerting(raw, files, read.problems)
-    read.entries += [
-        *(file_entry(check, FILE_ZONE_ID) for check in checks),
-        *list_entries(lists),
-        *map(file_entry, (*alerting, *pages)),
-    ]
+    read.entries += list_entries(lists)
+    for tables_of_slice in SLICES:
+        read.entries += tables_of_slice.read(raw, files, read.problems)
     return read
 
 
@@ -344,51 +335,6 @@ def foreign_form_notes(rooms: Sequence[Room], https: bool) -> list[str]:
 def _cookie_notes(room: Room) -> list[str]:
     problem = cookie_scope(room.routes, room.case_insensitive_paths).problem
     return [problem.reason] if problem else []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthCheckExtra:
-    id: str = spec(
-        "stable identifier that its history is kept under; default: made from the name",
-        "",
-        low=1,
-        high=64,
-        pattern=ID_PATTERN,
-        pattern_words=NAME_WORDS,
-    )
-
-
-def read_health_checks(raw: Any, problems: list[Problem]) -> tuple[HealthCheck, ...]:
-    """Adds what is wrong to `problems`."""
-    found = read_named(raw, "health_checks", CHECKS_MAX, "health check", _check_values, problems)
-    return tuple(HealthCheck(**values) for values in found)
-
-
-def _check_values(raw: dict[str, Any], pointer: str) -> TableRead:
-    values, problems = read_document(
-        HEALTH_CHECK,
-        raw,
-        pointer,
-        lambda check: health_check_problems(effective(check)),
-        HealthCheckExtra,
-    )
-    named = raw.get("id", file_id("health check", values.get("name")))
-    return effective(values) | {"id": named}, problems
-
-
-def read_status_pages(raw: Any, problems: list[Problem]) -> list[StatusPage]:
-    """Adds what is wrong to `problems`."""
-    pages: list[StatusPage] = []
-    places = Unique("status page")
-    for at, entry in tables(raw, "status_pages", PAGES_MAX, problems):
-        values, found = read_document(PAGE, entry, at, page_problems)
-        problems += found
-        if found:
-            continue
-        page = StatusPage(id=file_id("status page", values["host"] + values["path"]), **values)
-        problems += places.problems(step(at, "path"), page.where)
-        pages.append(page)
-    return pages
 
 
 def capacity_problems(

@@ -29,9 +29,8 @@ from greenroom.config.addresses import (
     trusted_header_problems,
 )
 from greenroom.config.config import ORIGINS_MAX, Config
+from greenroom.config.documents import TABLES as DOCUMENT_TABLES
 from greenroom.config.documents import capacity_problems, foreign_form_notes, read_documents
-from greenroom.config.entries import FILE_ZONE_ID, file_entry, unknown_keys
-from greenroom.config.named_files import NamedFiles, read_text
 from greenroom.config.oidc_entries import read_oidc
 from greenroom.config.sections import (
     mail_notes,
@@ -42,7 +41,15 @@ from greenroom.config.sections import (
     read_sending,
 )
 from greenroom.config.shared import read_shared
-from greenroom.config.toml_lines import KeyLines, step
+from greenroom.config.toml_lines import KeyLines
+from greenroom.configuration.file_tables import (
+    FILE_ZONE_ID,
+    NamedFiles,
+    file_entry,
+    read_text,
+    step,
+    unknown_keys,
+)
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.gateway.origin.address import Origin
 from greenroom.lookups.places import UnusableDatabase, open_database
@@ -58,19 +65,7 @@ from greenroom.web.api_shapes import read_nested
 FILE_MAX = 64 * 1024 * 1024
 """60 templates of the largest size; a mistyped path to something huge is refused."""
 
-ALERTING = ("webhooks", "pagerduty_services", "alert_policies")
-TABLES = (
-    "origins",
-    *SECTIONS,
-    "dashboard",
-    "lists",
-    "crawlers",
-    "prometheus",
-    "rooms",
-    "health_checks",
-    "status_pages",
-    *ALERTING,
-)
+TABLES = ("origins", *SECTIONS, "dashboard", "crawlers", "prometheus", *DOCUMENT_TABLES)
 LISTENERS = ("listen", "control")
 DATABASES = ("geo_database", "asn_database")
 TAKEN_AS_WRITTEN = (

@@ -4,9 +4,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from greenroom.config.entries import unknown_keys
-from greenroom.config.named_files import NamedFiles
-from greenroom.config.toml_lines import step
+from greenroom.configuration.file_tables import NamedFiles, step, unknown_keys
 from greenroom.errors import GreenroomError, Problem
 from greenroom.model.oidc import ROLES_MAX, OidcEntry, OidcRole, OidcSettings, role_problems
 from greenroom.outbound import read_target, tls_context

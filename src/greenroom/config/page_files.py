@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from greenroom.config.named_files import NamedFiles, read_text
-from greenroom.config.toml_lines import step
+from greenroom.configuration.file_tables import NamedFiles, read_text, step
 from greenroom.errors import Problem
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.room import TEMPLATE_MAX

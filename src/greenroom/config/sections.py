@@ -10,9 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from greenroom.alerts.mail import Sending
-from greenroom.config.entries import tables
-from greenroom.config.named_files import SECRET_FILE_MAX, NamedFiles
-from greenroom.config.toml_lines import step
+from greenroom.configuration.file_tables import SECRET_FILE_MAX, NamedFiles, step, tables
 from greenroom.decision.native_pass import PassKeys, no_pass_because
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.lookups.crawlers import UnusableRanges, networks, read_ranges

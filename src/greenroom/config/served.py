@@ -12,7 +12,7 @@ from typing import Any
 from greenroom.config.addresses import zone_origin_problems
 from greenroom.config.config import Config
 from greenroom.config.documents import capacity_problems
-from greenroom.config.entries import file_id
+from greenroom.configuration.file_tables import file_id
 from greenroom.configuration.layers import UnitFault, layered
 from greenroom.model.change import name_of
 from greenroom.model.configuration import (

@@ -9,7 +9,8 @@ import re
 import tomllib
 from bisect import bisect_right
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+from greenroom.configuration.file_tables import BARE_KEY, step
+
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _PLAIN_VALUE = re.compile(r"[^,\]}\n#]*")
@@ -20,18 +21,6 @@ _STRINGS = (
     re.compile(r"'[^'\n]*'"),
 )
 _LAST_STEP = re.compile(r'(?:\[\d+\]|\.?(?:"(?:[^"\\]|\\.)*"|[^.\["\]]+))$')
-
-
-def step(pointer: str, key: str | int) -> str:
-    """Appends a table's key (a string) or an array's index (a number)."""
-    if isinstance(key, int):
-        return f"{pointer}[{key}]"
-    shown = (
-        key
-        if _BARE_KEY.fullmatch(key)
-        else '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    )
-    return f"{pointer}.{shown}" if pointer else shown
 
 
 class KeyLines:
@@ -124,7 +113,7 @@ class _Scanner:
                     json.loads(written) if self._is_json else tomllib.loads("k=" + written)["k"]
                 )
             else:
-                names.append(self._text[start : self._skip(_BARE_KEY)])
+                names.append(self._text[start : self._skip(BARE_KEY)])
             if self._text[self._skip(self._space)] != ".":
                 return names
             self._at += 1

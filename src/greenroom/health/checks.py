@@ -4,13 +4,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
+from greenroom.configuration.file_tables import (
+    FILE_ZONE_ID,
+    ID_PATTERN,
+    FileTables,
+    NamedFiles,
+    TableRead,
+    file_entry,
+    file_id,
+    read_document,
+    read_named,
+)
 from greenroom.configuration.zones import zone_of
 from greenroom.errors import Problem
 from greenroom.health.rules.condition import shown_status
 from greenroom.health.service import HealthService
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import Spec, plain_type, specs
+from greenroom.model.fields import NAME_WORDS, Spec, plain_type, spec, specs
 from greenroom.model.health_check import (
     ALL_REGIONS,
     CHECKS_MAX,
@@ -318,3 +329,44 @@ def _put(
     return PlannedChange(
         [Put(check, zone_id)], lambda after: show(after.health_checks[check_id], view)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileExtra:
+    id: str = spec(
+        "stable identifier that its history is kept under; default: made from the name",
+        "",
+        low=1,
+        high=64,
+        pattern=ID_PATTERN,
+        pattern_words=NAME_WORDS,
+    )
+
+
+def _read_file(
+    raw: Mapping[str, Any], _files: NamedFiles, problems: list[Problem]
+) -> list[Entry[Any]]:
+    found = read_named(
+        raw.get("health_checks", []),
+        "health_checks",
+        CHECKS_MAX,
+        "health check",
+        _file_values,
+        problems,
+    )
+    return [file_entry(HealthCheck(**values), FILE_ZONE_ID) for values in found]
+
+
+def _file_values(raw: dict[str, Any], pointer: str) -> TableRead:
+    values, problems = read_document(
+        HEALTH_CHECK,
+        raw,
+        pointer,
+        lambda check: health_check_problems(effective(check)),
+        FileExtra,
+    )
+    named = raw.get("id", file_id("health check", values.get("name")))
+    return effective(values) | {"id": named}, problems
+
+
+TABLES = FileTables(("health_checks",), _read_file)

@@ -1,11 +1,22 @@
 """Status pages in the store, beside the configuration file's. An extension."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from greenroom.configuration.file_tables import (
+    FileTables,
+    NamedFiles,
+    file_entry,
+    file_id,
+    read_document,
+    step,
+    tables,
+)
+from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import taken
+from greenroom.model.fields import Unique, taken
 from greenroom.model.status_page import PAGES_MAX, StatusPage, page_problems
 from greenroom.web.api_schema import (
     ApiSchema,
@@ -96,3 +107,22 @@ SECTION = DocumentSection(
     lambda entry: PAGE.brief(show(entry)),
     lambda _before, _key, document: create(document),
 )
+
+
+def _read_file(
+    raw: Mapping[str, Any], _files: NamedFiles, problems: list[Problem]
+) -> list[Entry[Any]]:
+    pages: list[Entry[Any]] = []
+    places = Unique("status page")
+    for at, entry in tables(raw.get("status_pages", []), "status_pages", PAGES_MAX, problems):
+        values, found = read_document(PAGE, entry, at, page_problems)
+        problems += found
+        if found:
+            continue
+        page = StatusPage(id=file_id("status page", values["host"] + values["path"]), **values)
+        problems += places.problems(step(at, "path"), page.where)
+        pages.append(file_entry(page))
+    return pages
+
+
+TABLES = FileTables(("status_pages",), _read_file)

@@ -1,15 +1,32 @@
-"""Reads tables of a configuration file by the schemas of the API, as read-only entries."""
+"""Reads tables of a configuration file by the schemas of the API, as read-only entries, and the
+files that their keys name.
+"""
 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from greenroom.config.toml_lines import step
 from greenroom.errors import Problem
 from greenroom.model.configuration import Entry, R
 from greenroom.model.fields import Unique, field_problems, specs, unknown_field, wrong_fields
 from greenroom.web.api_schema import ApiSchema, not_said
+
+ID_PATTERN = r"[A-Za-z0-9_-]+"
+BARE_KEY = re.compile(ID_PATTERN)
+
+
+def step(pointer: str, key: str | int) -> str:
+    """Appends a table's key (a string) or an array's index (a number)."""
+    if isinstance(key, int):
+        return f"{pointer}[{key}]"
+    shown = (
+        key
+        if BARE_KEY.fullmatch(key)
+        else '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
+    return f"{pointer}.{shown}" if pointer else shown
 
 
 def unknown_keys(raw: Mapping[str, Any], known: Iterable[str], pointer: str = "") -> list[Problem]:
@@ -98,4 +115,67 @@ def read_document(
     ]
 
 
-ID_PATTERN = r"[A-Za-z0-9_-]+"
+SECRET_FILE_MAX = 10_000
+"""Bytes; a larger file does not hold a secret on its first line."""
+
+
+class NamedFiles:
+    def __init__(self, folder: Path) -> None:
+        """`folder`: where relative paths start."""
+        self.paths: list[Path] = []
+        """All that were named, to be watched from now on."""
+        self._folder = folder
+
+    def path(self, written: str) -> Path:
+        self.paths.append(self._folder / written)
+        return self.paths[-1]
+
+    def content(self, written: str, pointer: str, size_max: int) -> bytes | Problem:
+        return read_content(self.path(written), pointer, size_max)
+
+    def text(self, written: str, pointer: str, size_max: int) -> str | Problem:
+        return read_text(self.path(written), pointer, size_max)
+
+    def first_line(self, entry: Mapping[str, Any], at: str, key: str) -> tuple[str, list[Problem]]:
+        """The secret in the file that `key` names; empty when the entry names none."""
+        written = entry.get(key)
+        if not written or not isinstance(written, str):
+            return "", []
+        pointer = step(at, key)
+        text = self.text(written, pointer, SECRET_FILE_MAX)
+        if isinstance(text, Problem):
+            return "", [text]
+        line = text.partition("\n")[0].strip("\r")
+        return line, [] if line else [Problem(pointer, f"{self.paths[-1]} is empty")]
+
+
+def read_content(path: Path, pointer: str, size_max: int) -> bytes | Problem:
+    try:
+        with path.open("rb") as file:
+            content = file.read(size_max + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return Problem(pointer, f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+    if len(content) > size_max:
+        return Problem(pointer, f"{path} is larger than {size_max} bytes")
+    return content
+
+
+def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
+    """UTF-8."""
+    content = read_content(path, pointer, size_max)
+    if isinstance(content, Problem):
+        return content
+    try:
+        return content.decode("utf-8-sig")  # some editors put a mark of the byte order in front
+    except UnicodeDecodeError as error:
+        return Problem(pointer, f"{path} is not UTF-8 at byte {error.start}")
+
+
+class FileTables(NamedTuple):
+    """Tables of the configuration file that a slice reads: (whole file, files, problems) -> entries.
+
+    `read` adds what is wrong to the problems.
+    """
+
+    names: tuple[str, ...]
+    read: Callable[[Mapping[str, Any], NamedFiles, list[Problem]], list[Entry[Any]]]

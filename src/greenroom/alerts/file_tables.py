@@ -12,11 +12,20 @@ from typing import Any
 from greenroom.alerts.destinations import SERVICES_MAX, WEBHOOKS_MAX, webhook_problems
 from greenroom.alerts.policies import POLICIES_MAX, Filters, policy_problems
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
-from greenroom.config.entries import ReadTable, TableRead, file_id, read_document, read_named
-from greenroom.config.named_files import NamedFiles
-from greenroom.config.toml_lines import step
+from greenroom.configuration.file_tables import (
+    FileTables,
+    NamedFiles,
+    ReadTable,
+    TableRead,
+    file_entry,
+    file_id,
+    read_document,
+    read_named,
+    step,
+)
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
+from greenroom.model.configuration import Entry
 from greenroom.model.fields import spec, specs
 from greenroom.model.notification import (
     DESTINATIONS_MAX,
@@ -69,10 +78,9 @@ class PolicyExtra:
     )
 
 
-def read_alerting(
+def _read_file(
     raw: Mapping[str, Any], files: NamedFiles, problems: list[Problem]
-) -> list[Webhook | PagerdutyService | AlertPolicy]:
-    """Adds what is wrong to `problems`."""
+) -> list[Entry[Any]]:
     known = {section: _names(raw, section) for section in specs(PolicyExtra)}
 
     def records(section: str, most: int, what: str, read: ReadTable) -> list[dict[str, Any]]:
@@ -84,9 +92,9 @@ def read_alerting(
     )
     policies = records("alert_policies", POLICIES_MAX, "alert policy", partial(_policy, known))
     return [
-        *(Webhook(**values) for values in webhooks),
-        *(PagerdutyService(**values) for values in services),
-        *(AlertPolicy(**values) for values in policies),
+        *(file_entry(Webhook(**values)) for values in webhooks),
+        *(file_entry(PagerdutyService(**values)) for values in services),
+        *(file_entry(AlertPolicy(**values)) for values in policies),
     ]
 
 
@@ -168,3 +176,6 @@ def _policy(known: Mapping[str, set[str]], entry: Mapping[str, Any], at: str) ->
         "webhook_ids": tuple(file_id("webhook", name) for name in named["webhooks"]),
         "pagerduty_ids": tuple(file_id("pagerduty", name) for name in named["pagerduty_services"]),
     }, problems
+
+
+TABLES = FileTables(("webhooks", "pagerduty_services", "alert_policies"), _read_file)

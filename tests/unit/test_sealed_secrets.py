@@ -96,6 +96,19 @@ def test_of_too_many_keys_the_oldest_goes_but_for_the_one_that_names_are_derived
     assert box(tmp_path).derived("names") == derived
 
 
+def test_machines_with_more_keys_than_one_may_have_keep_the_same_ones(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for number in range(KEYS_MAX):
+        box(one, NOW + 2 * number).rotate()
+        box(two, NOW + 2 * number + 1).rotate()
+    newest = box(one, NOW + 10 * KEYS_MAX).rotate()
+    sealed = box(one).seal("MZXW6YTB", "ada")
+    rows = exchange_secret_keys(two, exchange_secret_keys(one, exchange_secret_keys(two, [])))
+    assert (len(rows), rows[-1]["id"]) == (KEYS_MAX, newest)
+    assert exchange_secret_keys(one, rows) == rows
+    assert box(two).open(sealed, "ada") == "MZXW6YTB"
+
+
 def test_strange_keys_never_push_the_own_one_out(tmp_path: Path) -> None:
     sealed = box(tmp_path).seal("MZXW6YTB", "ada")
     strange = [

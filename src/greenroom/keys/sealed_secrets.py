@@ -93,14 +93,13 @@ class SealedSecrets:
         active_ms = max(now_ms, known[-1].active_ms + 1) if known else now_ms
         made = Key(os.urandom(KEY_ID_BYTES), secret, now_ms, active_ms, AESGCM(secret))
         with self._file.disk():
-            # names and push keys are derived from the oldest
-            self._file.write((*known[:1], *known[1:][2 - KEYS_MAX :], made))
+            self._file.write(_kept((*known, made)))
         return made
 
 
 def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Returns all rows. Ignores invalid rows and never forgets a key. Raises InvalidConfig or
-    StorageFailed.
+    """Returns all rows. Ignores invalid rows. Of too many keys all machines keep the same. Raises
+    InvalidConfig or StorageFailed.
     """
     file = _file(data)
     found = {key.id: key for key in map(key_of, theirs) if key is not None}
@@ -108,11 +107,15 @@ def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, An
         return []
     with file.alone(wait=True):
         own = file.read()[0] if file.exists else ()
-        more = by_activation(key for key in found.values() if key.id not in {one.id for one in own})
-        kept = by_activation((*own, *more[: KEYS_MAX - len(own)]))
+        kept = _kept(by_activation((found | {key.id: key for key in own}).values()))
         if kept != own:
             file.write(kept)
     return [key_row(key) for key in kept]
+
+
+def _kept(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    """The newest, and the oldest one: names and push keys are derived from it."""
+    return (*keys[:1], *keys[1:][1 - KEYS_MAX :])
 
 
 def _file(data: Path) -> KeysOnDisk:

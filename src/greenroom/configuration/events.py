@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from greenroom.configuration.rooms import limit_faults, room_of
+from greenroom.configuration.rooms import WRITTEN, limit_faults, room_of, written_time
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -45,7 +45,7 @@ from greenroom.web.refusals import (
     faults_of,
     refuse_if,
 )
-from greenroom.web.time_format import WRITTEN, milliseconds, written_time
+from greenroom.web.time_format import milliseconds
 from greenroom.web.time_format import moment as written
 
 TIMES = {

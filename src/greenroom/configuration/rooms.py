@@ -48,8 +48,8 @@ from greenroom.web.refusals import (
     refuse_if,
     too_many,
 )
+from greenroom.web.time_format import milliseconds, plain_moment
 from greenroom.web.time_format import moment as written
-from greenroom.web.time_format import written_time
 
 ROOMS_MAX = 5_000
 
@@ -104,6 +104,19 @@ def room_of(known: Configuration, zone_id: str, room_id: str) -> Entry[Room]:
     """Raises Refused when the zone has no such room."""
     zone_of(known, zone_id)
     return entry_of(known.rooms, "waiting room", room_id, zone_id)
+
+
+WRITTEN = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
+
+
+def written_time(event: Event, name: str) -> str | None:
+    """As written; formatted when the text is not kept or is another moment."""
+    at_ms = getattr(event, name)
+    if at_ms is None:
+        return None
+    position = WRITTEN.index(name)
+    kept = event.written_times[position] if position < len(event.written_times) else ""
+    return kept if milliseconds(kept) == at_ms else plain_moment(at_ms)
 
 
 def show(known: Configuration, entry: Entry[Room], now_ms: int) -> Json:

@@ -11,7 +11,7 @@ import structlog
 from greenroom.analytics.collector.decisions import recording
 from greenroom.analytics.collector.sampler import Rooms, sample
 from greenroom.analytics.collector.shared import StreamCollector, send
-from greenroom.analytics.collector.writer import STOP_S, Writer, WriterState
+from greenroom.analytics.collector.writer import STOP_S, Writer
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsAnswer, AnalyticsStore, Question, QuestionRefused
 from greenroom.analytics.recorder import Recorder
@@ -148,16 +148,9 @@ class _Recording(NoAnalytics):
         sample(self._recorder, rooms.looks(now_ms), now_ms)
         self._recorder.finish()
 
-    def _state(self, found: WriterState) -> AnalyticsState:
+    def _state(self, found: AnalyticsState) -> AnalyticsState:
         dropped = found.dropped_minutes + self._recorder.dropped_minutes
-        return AnalyticsState(
-            found.waiting_minutes,
-            dropped,
-            found.written_parts,
-            found.failures,
-            found.written_s,
-            found.problem,
-        )
+        return msgspec.structs.replace(found, dropped_minutes=dropped)
 
 
 class Analytics(_Recording):
@@ -242,7 +235,7 @@ class SharedAnalytics(_Recording):
 
     def state(self) -> AnalyticsState:
         writer = self._collector.writer
-        found = writer.state() if writer else WriterState()
+        found = writer.state() if writer else AnalyticsState()
         return msgspec.structs.replace(
             self._state(found),
             failures=found.failures + self._failures,

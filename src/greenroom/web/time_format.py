@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from greenroom.model.event import Event
-
 TIME_PATTERN = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}"
     r"(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
@@ -40,22 +38,7 @@ def plain_moment(unix_ms: int) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def written_time(event: Event, name: str) -> str | None:
-    """As written; formatted when the text is not kept or is another moment."""
-    at_ms = getattr(event, name)
-    if at_ms is None:
-        return None
-    position = WRITTEN.index(name)
-    kept = event.written_times[position] if position < len(event.written_times) else ""
-    return kept if milliseconds(kept) == at_ms else plain_moment(at_ms)
-
-
-WRITTEN = ("event_start_ms", "event_end_ms", "prequeue_start_ms")
-
-
 # As forms of browsers write them: `2030-11-29T18:00`.
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def local_input(unix_ms: int | None, zone: str) -> str:
@@ -76,7 +59,7 @@ def from_input(text: str, zone: str) -> int | None:
     """
     try:
         at = datetime.fromisoformat(text)
-        since = (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC) - EPOCH
+        since = (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).astimezone(UTC) - _EPOCH
     except (ValueError, OverflowError):
         return None
     found = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000

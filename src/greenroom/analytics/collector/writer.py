@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
-import msgspec
 import structlog
 
 from greenroom.analytics.question import AnalyticsAnswer, Question
 from greenroom.analytics.recorder import MINUTES_KEPT
 from greenroom.analytics.rollup import MINUTE_MS, Part
 from greenroom.analytics.store.keeper import Keeper
+from greenroom.configuration.state import AnalyticsState
 from greenroom.errors import StorageFailed
 
 RETRY_S = 5.0
@@ -36,17 +36,6 @@ class Batch(Protocol):
 
     def written(self) -> None:
         """Called in the writer's thread."""
-
-
-class WriterState(msgspec.Struct, frozen=True):
-    """`problem` is empty while all is well."""
-
-    waiting_minutes: int = 0
-    dropped_minutes: int = 0
-    written_parts: int = 0
-    failures: int = 0
-    written_s: float = 0.0
-    problem: str = ""
 
 
 class Writer:
@@ -93,9 +82,9 @@ class Writer:
                 self._dropped += 1
             self._changed.notify()
 
-    def state(self) -> WriterState:
+    def state(self) -> AnalyticsState:
         with self._changed:
-            return WriterState(
+            return AnalyticsState(
                 len(self._queue),
                 self._dropped,
                 self._written,

@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 from admission_world import START_MS, small_room, ticket_id
 from examples import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from greenroom.admission.coordinator.coordinator import Coordinator
@@ -44,10 +44,16 @@ class Centers:
     def sync(self, *silent: int) -> None:
         """All twice, so that each knows what the others reported."""
         for number in 2 * [number for number in range(len(self.ledgers)) if number not in silent]:
-            ledger = self.ledgers[number]
-            down = self.coordinator.sync(ledger.report(self.now_ms), self.now_ms, 7)
-            ledger.apply(down, self.now_ms)
-            self.now_ms += 60 * len(self.ledgers)
+            self.sync_one(number)
+
+    def sync_one(self, number: int, lost: str = "") -> None:
+        ledger = self.ledgers[number]
+        up = ledger.report(self.now_ms)
+        if lost != "report":
+            down = self.coordinator.sync(up, self.now_ms, 7)
+            if lost != "answer":
+                ledger.apply(down, self.now_ms)
+        self.now_ms += 60 * len(self.ledgers)
 
     def poll(self, one: int, key: Key) -> Outcome:
         at, ms, tie = key
@@ -83,6 +89,41 @@ def test_places_of_all_data_centers_are_one_to_n_in_order_of_arrival(
         assert outcome.about is False
     by_place = [key[1] // 1000 for _, key in sorted(told, key=lambda one: one[0].position)]
     assert all(before <= after for before, after in pairwise(by_place))
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("comes"), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["syncs", "report", "answer"]), st.integers(0, 2)),
+    st.tuples(st.just("passes"), st.integers(100, 7_000)),
+    st.tuples(st.just("new coordinator"), st.just(0)),
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(STEPS, max_size=40))
+@example(
+    [("comes", 0), ("comes", 1), ("passes", 7_000), ("syncs", 0), ("syncs", 1), ("syncs", 2),
+     ("new coordinator", 0), ("syncs", 0), ("syncs", 1), ("syncs", 2), ("syncs", 1)]
+)  # fmt: skip
+def test_a_place_that_is_not_about_has_everybody_before_it_who_came_earlier(
+    steps: list[tuple[str, int]],
+) -> None:
+    """Also when a message is lost, and when a coordinator begins that was told of changes only."""
+    world, came = Centers(3), list[Key]()
+    for step, value in steps:
+        if step == "comes":
+            came.append((value, world.now_ms - START_MS, len(came)))
+            world.poll(len(came) - 1, came[-1])
+            world.now_ms += 1_000  # places within a second are by data center
+        elif step in ("syncs", "report", "answer"):
+            world.sync_one(value, lost=step)
+        elif step == "passes":
+            world.now_ms += value
+        else:
+            world.coordinator = Coordinator(world.names, small_room(queue_all=True), world.now_ms)
+        for one, key in enumerate(came):
+            told = world.peek(one, key)
+            assert told.about or told.position == one + 1
 
 
 @settings(max_examples=examples(200), deadline=None)

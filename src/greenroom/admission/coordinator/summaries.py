@@ -79,7 +79,8 @@ class Summaries:
         )
         self._settled = sorted(
             [
-                (center.name, center.contact_ms - JOIN_MS)
+                # A coordinator that began lately may have been told only what has changed.
+                (center.name, center.contact_ms - JOIN_MS if center.whole else 0)
                 for center in known
                 if center.reachable and center.contact_ms is not None
             ]

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http import h11_impl
 
 from greenroom.runtime.listener import AppConnectionLimits, AppListener, connections_most
+from greenroom.runtime.logs import QUIET
 
 PATIENCE_S = 40
 SHORT = AppConnectionLimits(connections=100, head_s=0.4, body_s=0.4, send_s=0.4)
@@ -151,6 +152,21 @@ def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_wai
             ), "a request under way is finished"
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "sent", ["what is no HTTP", "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket"]
+)
+def test_no_client_writes_into_the_log(caplog: pytest.LogCaptureFixture, sent: str) -> None:
+    async def story() -> None:
+        async with listening(LONG) as connect:
+            streams = await connect()
+            streams[1].write(f"{sent}\r\nConnection: Upgrade, close\r\n\r\n".encode())
+            assert (await ended(streams)).startswith(b"HTTP/1.1 ")
+
+    caplog.set_level(QUIET["uvicorn.error"], "uvicorn.error")
+    asyncio.run(story())
+    assert caplog.messages == []
 
 
 def test_silent_clients_of_the_status_pages_take_no_descriptor_from_visitors(

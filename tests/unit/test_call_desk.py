@@ -10,7 +10,7 @@ import pytest
 from admission_world import HandClock
 from called_visitors import CallTable
 
-from greenroom.calls.desk import PER_NETWORK, Desk, SealedCalls, counted_as
+from greenroom.calls.desk import PER_ADDRESS, PER_NETWORK, Desk, SealedCalls, counted_as
 from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -174,7 +174,7 @@ def test_a_refusal_counts_for_the_address_whatever_became_of_the_row(
             at.table.rows.clear()
         elif then == "there is another address":
             await at.desk.put(ROOM, TICKET, OTHER, "192.0.2.1")
-        assert await at.desk.refuse(ROOM, TICKET, at.calls.hashed(CALL.to))
+        assert await at.desk.refuse(ROOM, TICKET, at.calls.owner(CALL))
         if then == "there is another address":
             assert (await at.row()).to == OTHER.to
         elif then == "nothing":
@@ -187,6 +187,27 @@ def test_a_refusal_counts_for_the_address_whatever_became_of_the_row(
         await at.desk.put(ROOM, TICKET, replace(left, asked_ms=2_000, travel_ms=1), "192.0.2.1")
         assert await is_decoy(at)
         assert (await at.row()).asked_ms == 1_000, "as of an address that is asked for again"
+
+    plays(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ann@mail.example", "Ann+{}@mail.example"),
+        ("ann@gmail.com", "a.n.n+{}@googlemail.com"),
+    ],
+)
+def test_one_mailbox_gets_no_more_by_all_of_its_names(tmp_path: Path, one: str, other: str) -> None:
+    async def story(at: DeskAtWork) -> None:
+        for number in range(PER_ADDRESS):
+            call = replace(CALL, to=other.format(number))
+            await at.desk.put(ROOM, bytes([number]) * 12, call, "192.0.2.1")
+        await at.desk.put(ROOM, TICKET, replace(CALL, to=one), "192.0.2.1")
+        assert await is_decoy(at)
+        left = await at.calls.get(ROOM, bytes(12))
+        assert left is not None
+        assert left[0].to == other.format(0), "it is sent to the name that was left"
 
     plays(tmp_path, story)
 

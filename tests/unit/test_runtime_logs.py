@@ -35,7 +35,7 @@ def failing_with(ticket: str) -> ValueError:
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(Log(format="json"))
     structlog.get_logger("a").info("said", number=3)
-    logging.getLogger("uvicorn.error").warning("of a library %s", "too")
+    logging.getLogger("uvicorn.error").error("of a library %s", "too")
     first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
     assert (first["event"], first["number"], first["level"], first["logger"]) == (
         "said",
@@ -43,7 +43,7 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
         "info",
         "a",
     )
-    assert (second["event"], second["level"]) == ("of a library too", "warning")
+    assert (second["event"], second["level"]) == ("of a library too", "error")
     assert first["timestamp"].endswith("Z")
 
 

@@ -15,7 +15,7 @@ from greenroom.decision.forwarded import network_of, parse_address
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
-from greenroom.model.call import DECOY, PUSH, VisitorCall
+from greenroom.model.call import DECOY, EMAIL, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import HOME_BYTES
 from greenroom.outbound import Guard, OutboundRefused, read_target
@@ -70,6 +70,10 @@ class SealedCalls:
         """HOME_BYTES of a keyed hash: a link in a mail names the address by it."""
         secret = self._secrets.derived(_PURPOSE_NAMES)[1]
         return hmac.digest(secret, text.lower().encode(), "sha256")[:HOME_BYTES]
+
+    def owner(self, call: VisitorCall) -> bytes:
+        """As `hashed`, of whose address it is."""
+        return self.hashed(_mailbox(call.to) if call.channel == EMAIL else call.to)
 
     def push_secret(self, key_id: str = "") -> tuple[str, bytes]:
         return self._secrets.derived(_PURPOSE_PUSH, key_id)
@@ -139,7 +143,7 @@ class Desk:
                 wanted = replace(before[0], travel_ms=call.travel_ms, center=self._center)
             else:
                 if may_send is None:
-                    name = _named_address(calls.hashed(call.to))
+                    name = _named_address(calls.owner(call))
                     may_send = await take(name, PER_ADDRESS, PER_ADDRESS_MS)
                 if before is not None:  # the link to the address before must not confirm this one
                     wanted = replace(call, asked_ms=max(call.asked_ms, before[0].asked_ms + 1))
@@ -210,7 +214,7 @@ class Desk:
         await self._calls.store.block(_named_address(address), REFUSED_MS)
         for _ in range(WRITES):
             found = await self._calls.get(room_id, ticket_id)
-            if found is None or self._calls.hashed(found[0].to) != address:
+            if found is None or self._calls.owner(found[0]) != address:
                 return True
             if found[0].confirmed:
                 break
@@ -230,6 +234,15 @@ class Desk:
 
 def _state(call: VisitorCall) -> str:
     return "on" if call.confirmed else "check"
+
+
+def _mailbox(address: str) -> str:
+    """Mail to `ann+anything@` comes to `ann@`, and Google reads no dots."""
+    local, at, domain = address.lower().rpartition("@")
+    local = local.partition("+")[0] or local
+    if domain in ("gmail.com", "googlemail.com"):
+        local, domain = local.replace(".", ""), "gmail.com"
+    return f"{local}{at}{domain}"
 
 
 def _named_address(hashed: bytes) -> str:

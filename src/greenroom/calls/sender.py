@@ -285,7 +285,7 @@ class CallSender:
         """What went wrong is not kept: it may name the address."""
         room, ticket_id, call, kind = sending.room, sending.ticket_id, sending.call, sending.kind
         estimate, now_ms, claim_min = sending.estimate, self._now_ms(), room.room.claim_minutes
-        address = self._calls.hashed(call.to)
+        address = self._calls.owner(call)
         stop = self._calling.confirm_link(room, ticket_id, call, now_ms, address)
         url = stop
         if kind != CONFIRM:

@@ -372,7 +372,7 @@ def _misnamed(request: Request) -> str | None:
     sent, asked = _origins(request)
     if not sent or sent == asked:
         return None
-    host = request.headers.get("host", "")[:HOST_MAX]
+    sent, host = sent[:HOST_MAX], request.headers.get("host", "")[:HOST_MAX]
     log.warning("dashboard_form_from_another_host", origin=sent, host=host, reason=_SET_HOST)
     return (
         f"The page that sent it is at {sent}, but greenroom was asked for the host {host}. If"
@@ -386,7 +386,7 @@ def _has_csrf(request: Request, session: DashboardSession, form: Form) -> bool:
 
 
 async def _aborted(request: Request, _error: ClientDisconnect) -> Response:
-    log.info("upload_aborted", path=request.url.path)
+    log.info("upload_aborted", path=request.url.path[:200])
     return Response(status_code=400)  # nobody reads it
 
 

@@ -20,7 +20,11 @@ SECRET_KEYS = frozenset(
 
 ERRORS_PER_MINUTE = 10
 
-QUIET = {"uvicorn.error": logging.WARNING, "asyncio": logging.WARNING, "alembic": logging.WARNING}
+QUIET = {
+    "uvicorn.error": logging.ERROR,  # warnings are of what clients send, as often as they like
+    "asyncio": logging.WARNING,
+    "alembic": logging.WARNING,
+}
 
 
 def set_up_logs(log: Log) -> None:

@@ -154,7 +154,7 @@ class Front:
             "api_request",
             ray=ray,
             method=scope["method"],
-            path=scope["path"],
+            path=scope["path"][:200],
             status=status,
             took_ms=took_ms,
             caller=scope.get(CALLER, "anonymous"),

@@ -4,6 +4,7 @@ place; and some of them in Chromium.
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -154,14 +155,38 @@ def test_a_browser_waits_is_let_in_and_buys(started: Started, browser: Browser) 
     page.context.close()
 
 
+def common(name: str) -> list[str]:
+    """The lines of `run` that are not about this proxy: its command, and before the first start
+    what it prepares for native passes.
+    """
+    lines = (EXAMPLES / name / "run").read_text().splitlines()[2:]
+    prepared = lines.index("greenroom demo --shop-only --listen 127.0.0.1:3000 &")
+    (proxy,) = [
+        at
+        for at, line in enumerate(lines)
+        if re.search(r" &( +# .*)?$", line) and not line.startswith("greenroom ")
+    ]
+    begun = next(at for at, line in enumerate(lines) if line.startswith("trap 'exit 0'")) + 1
+    shared = lines[:begun] + lines[prepared:proxy] + lines[proxy + 1 :]
+    return [
+        line.replace('"$state/greenroom.toml"', "greenroom.toml").replace(" serve ", " decide ")
+        for line in shared
+    ]
+
+
 @pytest.mark.parametrize("name", FILES)
+def test_run_is_the_same_but_for_the_proxy(name: str) -> None:
+    """So that one of them shows how all end when greenroom cannot start."""
+    assert common(name) == common("nginx")
+
+
 def test_run_ends_and_says_why_when_greenroom_cannot_start(
-    name: str, tmp_path: Path, free_port: Callable[[], int]
+    tmp_path: Path, free_port: Callable[[], int]
 ) -> None:
     log = tmp_path / "log"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = {"proxy": free_port(), "greenroom": taken.getsockname()[1], "origin": free_port()}
-        process = run(copied(name, tmp_path, at, free_port()), log)
+        process = run(copied("nginx", tmp_path, at, free_port()), log)
         try:
             status = process.wait(START_S)
         finally:

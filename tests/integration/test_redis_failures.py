@@ -155,6 +155,8 @@ def test_evicted_keys_cost_places_but_let_no_visitor_in(server: RedisServer, par
         _, counts = await house.crowd(4)
         assert counts == {"WAITING": 4}
         assert await house.epoch() > before
+        (state,) = (await house.ledgers.states()).values()
+        assert state["empty_ms"] == state["born_ms"]  # what it admitted before may be forgotten
         await house.until_synced()
         _, counts = await house.crowd(4)
         assert counts == {"WAITING": 4}

@@ -79,7 +79,10 @@ local function holds_turn(key)
 end
 
 local function sweep(limit)
-  if torn() then new_epoch() end
+  if torn() then
+    new_epoch()
+    forgets()
+  end
   dirty = true
   local ended, more, passing = end_sessions(floor(now / CELL_MS) * CELL_MS - s.life_ms - 1, limit)
   expire(ended, passing)

@@ -156,6 +156,12 @@ local function new_epoch()
   dirty = true
 end
 
+-- What this ledger admitted of late may not be in its state.
+local function forgets()
+  state.empty_ms = now
+  if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
+end
+
 -- Whether rows have vanished (a server that evicts keys takes whole ones).
 local function torn()
   return call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting
@@ -218,9 +224,8 @@ local function open_ledger(room, settings)
     s = read_settings(state.settings)
     if state.life ~= this_life() or state.serial < (written[room] or 0) then
       new_epoch()
-      state.empty_ms = now -- what it admitted after this state was saved is not known
+      forgets()
       state.closing_until_ms = now + s.life_ms + CLOSING_MS -- nor what it renewed
-      if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
       return true
     end
   else

@@ -11,7 +11,7 @@ from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
 from greenroom.admission.coordinator.memory import center_row, recalled, room_row
-from greenroom.admission.coordinator.session_transfers import SessionTransfers
+from greenroom.admission.coordinator.session_transfers import PendingTransfers, SessionTransfers
 from greenroom.admission.ledger.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -545,3 +545,53 @@ def test_a_provisional_session_whose_ticket_comes_back_elsewhere_becomes_a_full_
         two.pass_time(2_000)
         assert two.reach(two.oslo, one=other).expires_ms >= began_ms + two.room.session_ms
         assert not two.paris.provisional.holds(other)
+
+
+def asks(two: Two, place: Ledger, rome: Ledger) -> Outcome:
+    for _ in range(12):
+        two.now_ms += 500
+        found = two.reach(place)
+        for ledger in (rome, two.oslo, two.paris):
+            two.sync(ledger)
+    return found
+
+
+def gone_from_oslo() -> tuple[Two, Ledger]:
+    """Where the session of Paris went, the visitor has left."""
+    two = Two()
+    rome = two.third()
+    asks(two, two.oslo, rome)
+    assert two.oslo.leave(ONE, two.now_ms) is Standing.ACTIVE
+    return two, rome
+
+
+@pytest.mark.parametrize("away", [True, False])
+def test_a_session_that_begins_again_by_a_kept_turn_is_found_there(away: bool) -> None:
+    two, rome = gone_from_oslo()
+    two.paris.sessions.revive(ONE)
+    two.sync(two.paris, 2)
+    assert two.paris.poll(ONE, KEY, two.now_ms, 0).standing is Standing.ADMITTED
+    two.let_in_ms = two.now_ms
+    found = asks(two, rome if away else two.oslo, rome)
+    assert (found.standing, found.refresh_ms) == (Standing.ACTIVE, 0)
+
+
+def test_who_has_left_where_the_session_went_takes_no_orphan_of_where_it_began() -> None:
+    two, rome = gone_from_oslo()
+    two.sync(two.paris, 2)
+    assert two.paris.lease.permits
+    two.paris = Ledger(two.room, "paris", 2, two.now_ms)
+    two.sync(two.paris)
+    orphans = two.coordinator.data_centers["paris"].orphans
+    asks(two, rome, rome)
+    assert ONE not in rome.sessions.inside
+    assert two.coordinator.data_centers["paris"].orphans == orphans > 0
+
+
+@pytest.mark.needs("patching")
+def test_a_build_that_asks_only_where_the_unit_was_booked_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PendingTransfers, "miss", lambda self, one, *_: self.denied.add(one))
+    with pytest.raises(AssertionError):
+        test_a_session_that_begins_again_by_a_kept_turn_is_found_there(True)

@@ -20,13 +20,22 @@ class PendingTransfers:
     """(id, last renewal, source) booked to it and not known to be taken over."""
     wanted: dict[bytes, str] = field(default_factory=dict)
     """Sessions there whose visitors are elsewhere."""
-    claims: dict[bytes, tuple[str, int]] = field(default_factory=dict)
-    """id -> the data center that was asked, and the last renewal that the ticket knows."""
+    claims: dict[bytes, tuple[str, int, str]] = field(default_factory=dict)
+    """id -> the data center that was asked, the last renewal that the ticket knows, and its home."""
     denied: set[bytes] = field(default_factory=set)
+    missed: set[bytes] = field(default_factory=set)
+    """Claims on sessions that are not where their unit was booked last: by a kept turn one may have
+    begun since in the data center that the ticket names.
+    """
     searched: set[bytes] = field(default_factory=set)
     """Claims of tickets that are over (`moves.NOWHERE`)."""
     taken: tuple[int, ...] = ()
     """Numbers of its gifts that it names, and that are no longer on their way."""
+
+    def miss(self, ticket_id: bytes, owner: str, home: str) -> None:
+        """`owner` has no such session: `home` is asked too, for a living one only."""
+        again = home not in (owner, NOWHERE) and ticket_id not in self.missed
+        (self.missed if again else self.denied).add(ticket_id)
 
 
 class SessionTransfers:
@@ -118,18 +127,25 @@ class SessionTransfers:
         for ticket_id in [one for one in pending.claims if one not in asked]:
             self._withdraw(pending, ticket_id, center.name)
         pending.denied &= asked
+        pending.missed &= asked
         pending.searched = {ticket_id for ticket_id, home, _ in up.claims if home == NOWHERE}
         left = dict(up.left)
         for ticket_id in up.unknown:
             self._follow(center.name, ticket_id, left, until_ms)
             to = pending.wanted.pop(ticket_id, None)
-            if to is None or self._is_elsewhere(center, pending, ticket_id):
+            if to is None:
                 continue
             claimant = self._pending(to)
-            if ticket_id in claimant.searched or not self._orphan(
-                center, ticket_id, to, claimant.claims[ticket_id][1], until_ms
+            missed = ticket_id in claimant.missed
+            if not missed and self._is_elsewhere(center, pending, ticket_id):
+                continue
+            _, renewed_ms, home = claimant.claims[ticket_id]
+            if (
+                missed
+                or ticket_id in claimant.searched
+                or not self._orphan(center, ticket_id, to, renewed_ms, until_ms)
             ):
-                claimant.denied.add(ticket_id)
+                claimant.miss(ticket_id, center.name, home)
         for ticket_id, home, age_ms in up.claims:
             if home in (center.name, NOWHERE):
                 self._follow(center.name, ticket_id, left, until_ms)
@@ -201,21 +217,23 @@ class SessionTransfers:
         renewed_ms: int,
         until_ms: int,
     ) -> None:
-        owner_name = self._whereabouts.get(ticket_id, (home, 0))[0]
+        missed = ticket_id in pending.missed
+        owner_name = home if missed else self._whereabouts.get(ticket_id, (home, 0))[0]
         if any(ticket_id == one for one, *_ in pending.arrivals) or ticket_id in pending.denied:
             return
         owner = self._known(owner_name)
         if owner is None or owner is center or owner.retired or owner.given_up:
             if (
                 owner is None
+                or missed
                 or home == NOWHERE
                 or not self._orphan(owner, ticket_id, center.name, renewed_ms, until_ms)
             ):
-                pending.denied.add(ticket_id)
+                pending.miss(ticket_id, owner_name, home)
             return
-        if pending.claims.get(ticket_id, ("", 0))[0] != owner_name:
+        if pending.claims.get(ticket_id, ("", 0, ""))[0] != owner_name:
             self._withdraw(pending, ticket_id, center.name)
-        pending.claims[ticket_id] = owner_name, renewed_ms
+        pending.claims[ticket_id] = owner_name, renewed_ms, home
         self._pending(owner_name).wanted[ticket_id] = center.name
 
     def _is_elsewhere(
@@ -266,6 +284,8 @@ class SessionTransfers:
         pending = self._pending(to)
         pending.arrivals.append((ticket_id, renewed_ms, source))
         self._withdraw(pending, ticket_id, to)
+        for other in self._by_data_center.values():
+            other.missed.discard(ticket_id)
         self._whereabouts.pop(ticket_id, None)
         self._whereabouts[ticket_id] = (to, until_ms)
         return 0

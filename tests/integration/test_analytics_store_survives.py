@@ -19,6 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from analytics_material import BEGIN_S, a_rollup
+from small_disk import fill, run_beside, small_disk
 
 from greenroom.analytics.question import Question, Wanted
 from greenroom.analytics.recorder import Recorder
@@ -28,7 +29,6 @@ from greenroom.analytics.store.engine import VERSION
 from greenroom.analytics.store.keeper import Keeper
 from greenroom.errors import StorageFailed
 
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 FIRST = BEGIN_S // 60
 ROOMS = [f"room-{number}" for number in range(40)]
 ROUNDS = 8
@@ -132,13 +132,10 @@ def test_kill_9_at_any_instant_loses_nothing_that_was_written_and_counts_nothing
 
 def on_a_small_disk(disk: Path) -> None:
     """The scenario, in a mount namespace of its own."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)], check=True)
+    small_disk(disk, "24m")
     keeper = opened(disk)
     write(keeper, 0)
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+    filler = fill(disk)
     failed, number = 0, 1
     while failed < 3:
         try:
@@ -164,9 +161,7 @@ def on_a_small_disk(disk: Path) -> None:
 def test_a_full_disk_loses_no_written_minute_and_all_goes_on_when_there_is_room(
     tmp_path: Path,
 ) -> None:
-    command = [*NAMESPACE, sys.executable, __file__, "disk", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2_000:]
+    run_beside(__file__, "disk", tmp_path)
 
 
 def test_a_clock_that_jumps_back_an_hour_counts_nothing_twice_and_loses_nothing(

@@ -5,37 +5,19 @@ The disk is a small tmpfs in a mount namespace of its own, where every scenario 
 (this file itself).
 """
 
-import contextlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-
 from config_material import room, zone
+from small_disk import fill, run_beside, small_disk
 
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.errors import StorageFailed
 from greenroom.model.change import Put
 from greenroom.model.configuration import Configuration
-
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
-
-
-def small_disk(disk: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    return filler
 
 
 def until_refused(store: SqlStore) -> Configuration:
@@ -51,7 +33,7 @@ def until_refused(store: SqlStore) -> Configuration:
 
 
 def a_disk_that_fills_up(disk: Path) -> None:
-    small_disk(disk)
+    small_disk(disk, "2m")
     filler = disk / "filler"
     filler.write_bytes(bytes(600_000))
     store = SqlStore(default_url(disk))
@@ -77,7 +59,7 @@ def a_disk_that_fills_up(disk: Path) -> None:
 
 
 def a_first_start_on_a_full_disk(disk: Path) -> None:
-    small_disk(disk)
+    small_disk(disk, "2m")
     filler = fill(disk)
     store = SqlStore(default_url(disk))
     with pytest.raises(StorageFailed):
@@ -87,7 +69,7 @@ def a_first_start_on_a_full_disk(disk: Path) -> None:
 
 
 def a_copy_on_a_full_disk(disk: Path) -> None:
-    small_disk(disk)
+    small_disk(disk, "2m")
     store = SqlStore(default_url(disk))
     first = store.write([Put(zone()), Put(room("r1"), "z1")], expected=0, author="me", now_ms=1)
     copy = ConfigCopy(disk / "copy")
@@ -116,13 +98,7 @@ SCENARIOS = {
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nothing_is_lost_on(scenario: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_beside(__file__, scenario, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -6,42 +6,26 @@ as a process (this file itself). Without the right to make one, the scenario of 
 size still runs.
 """
 
-import contextlib
 import errno
 import os
 import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_disk import fill, mount, run_beside, small_disk
 
 from greenroom.errors import StorageFailed
 from greenroom.keys.ticket_keys import KEY_AGE_MAX_MS, RETRY_MS, KeyRing
 from greenroom.ledgers.journal import FileJournal
 
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 NOW = 1_700_000_000_000
-
-
-def mount(*options: str) -> None:
-    subprocess.run(["mount", *options], check=True)
 
 
 def refused(use: Callable[[], object], reason: str) -> None:
     with pytest.raises(StorageFailed, match=reason):
         use()
-
-
-def fill(folder: Path, leave: int) -> Path:
-    """Takes all the room but `leave` bytes (whole pages)."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    os.truncate(filler, max(0, filler.stat().st_size - leave))
-    return filler
 
 
 def frame(number: int) -> bytes:
@@ -64,7 +48,7 @@ def numbers(journal: FileJournal) -> list[int]:
 
 
 def a_disk_that_fills_up(disk: Path) -> None:
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    small_disk(disk, "1m")
     path = disk / "data" / "journal"
     journal = FileJournal(path)
     journal.append(frame(0))
@@ -90,14 +74,14 @@ def a_disk_that_fills_up(disk: Path) -> None:
 
 
 def a_start_on_a_full_disk(disk: Path) -> None:
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    small_disk(disk, "1m")
     path = disk / "journal"
     journal = FileJournal(path)
     journal.append(frame(0))
     journal.close()
     with path.open("ab") as file:
         file.write(b"\0\0\x20\0torn")
-    filler = fill(disk, 0)
+    filler = fill(disk)
     journal = FileJournal(path)
     assert numbers(journal) == [0]
     while append_until_refused(journal, 1) > 1:
@@ -110,7 +94,7 @@ def a_start_on_a_full_disk(disk: Path) -> None:
 
 def a_damaged_journal_on_a_full_disk(disk: Path) -> None:
     """No room for a clean file: everything intact is still there, and so is what comes after."""
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    small_disk(disk, "1m")
     path = disk / "journal"
     journal = FileJournal(path)
     for number in range(30):
@@ -129,7 +113,7 @@ def a_damaged_journal_on_a_full_disk(disk: Path) -> None:
 
 
 def a_read_only_disk(disk: Path) -> None:
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    small_disk(disk, "1m")
     path = disk / "journal"
     mount("-o", "remount,ro", str(disk))
     refused(lambda: FileJournal(path), "journal: cannot be opened: Read-only file system")
@@ -165,7 +149,7 @@ def survives_a_read_only_time(disk: Path, path: Path) -> None:
 
 
 def keys_on_a_read_only_disk(disk: Path) -> None:
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    small_disk(disk, "1m")
     mount("-o", "remount,ro", str(disk))
     refused(
         lambda: KeyRing(disk, NOW), "keys.json: cannot write the ticket keys: Read-only file system"
@@ -184,14 +168,14 @@ def keys_on_a_read_only_disk(disk: Path) -> None:
 
 
 def keys_on_a_full_disk(disk: Path) -> None:
-    mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
-    filler = fill(disk, 0)
+    small_disk(disk, "1m")
+    filler = fill(disk)
     refused(lambda: KeyRing(disk, NOW), "keys.json: cannot write the ticket keys: No space left")
     assert not (disk / "keys.json").exists()
     filler.unlink()
     ring = KeyRing(disk, NOW)
     before = (disk / "keys.json").read_bytes()
-    fill(disk, 0)
+    fill(disk)
     refused(lambda: ring.rotate(NOW), "cannot write the ticket keys: No space left")
     assert (disk / "keys.json").read_bytes() == before
     assert sorted(path.name for path in disk.iterdir()) == ["filler", "keys.json", "keys.lock"]
@@ -213,13 +197,7 @@ SCENARIOS = {
 @pytest.mark.needs("mount")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nothing_is_lost_on(scenario: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*NAMESPACE, sys.executable, __file__, scenario, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_beside(__file__, scenario, tmp_path)
 
 
 def a_limited_file_size(path: Path) -> None:
@@ -238,9 +216,7 @@ def a_limited_file_size(path: Path) -> None:
 
 
 def test_nothing_is_lost_at_a_limited_file_size(tmp_path: Path) -> None:
-    code = f"import runpy; runpy.run_path({__file__!r})['a_limited_file_size'](__import__('pathlib').Path({str(tmp_path / 'journal')!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_beside(__file__, "a_limited_file_size", tmp_path / "journal", within=())
 
 
 def test_a_cut_that_the_disk_refuses_is_made_before_the_next_frame(
@@ -272,4 +248,5 @@ def test_a_cut_that_the_disk_refuses_is_made_before_the_next_frame(
 
 
 if __name__ == "__main__":
-    SCENARIOS[sys.argv[1]](Path(sys.argv[2]))
+    scenarios = {**SCENARIOS, a_limited_file_size.__name__: a_limited_file_size}
+    scenarios[sys.argv[1]](Path(sys.argv[2]))

@@ -8,13 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from small_disk import OWN_MOUNTS
 
 from greenroom.admission.records import ADMIT, PLACE, pack
 from greenroom.config.documents import room_id
 from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import TICKET_ID_BYTES, make_key
-
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
 def test_kill_9_loses_no_session_and_no_place(greenroom, origin, free_port) -> None:
@@ -147,7 +146,7 @@ def test_a_full_disk_stops_admissions_and_nothing_else_and_heals(greenroom, orig
     running = greenroom.run(
         "serve",
         *("--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--data", str(data), *options),
-        within=[*NAMESPACE, "sh", "-c", mount, str(data)],
+        within=[*OWN_MOUNTS, "sh", "-c", mount, str(data)],
     ).wait_until_ready()
     inside = running.visitor()
     assert not inside.get().waiting

@@ -3,10 +3,8 @@ as in a dictionary, whatever happens in whatever order; and what is dropped is o
 """
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from admission_world import HandClock
 from called_visitors import CallTable
 from hypothesis import HealthCheck, example, given, settings
@@ -43,13 +41,6 @@ STEPS = st.lists(
 
 MOVED = "move", "r", IDS[0], IDS[1]
 """Which has a row."""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield started
-    started.kill()
 
 
 @settings(

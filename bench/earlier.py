@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-START = "import sys; sys.path.insert(0, {src!r}); from greenroom.cli import main; sys.exit(main())"
+START = "import sys; from greenroom.cli import main; sys.exit(main())"
 
 
 @contextlib.contextmanager
@@ -25,7 +25,8 @@ def greenroom_at(commit: str) -> Iterator[list[str]]:
     ).stdout
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
-        yield [sys.executable, "-c", START.format(src=f"{folder}/src")]
+        # in the environment, for the processes that it starts too
+        yield ["env", f"PYTHONPATH={folder}/src", sys.executable, "-c", START]
 
 
 class Figures(NamedTuple):

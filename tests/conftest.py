@@ -24,6 +24,7 @@ from typing import Any, Self
 import ports
 import pytest
 import redis
+import warm_start
 from redis_world import TRIAL_LIBRARY, RedisServer
 from warm_start import GREENROOM, WarmProcess
 
@@ -140,7 +141,8 @@ class Running:
         """`within` is a command that runs the command behind it in its own process (`unshare ...`)."""
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **(env or {})}
         self.process: subprocess.Popen[str] | WarmProcess
-        if within or "PYTHONPATH" in environment or "LD_PRELOAD" in environment:
+        elsewhere = GREENROOM != warm_start.GREENROOM  # an older one, of support/installation.py
+        if within or elsewhere or "PYTHONPATH" in environment or "LD_PRELOAD" in environment:
             self.process = subprocess.Popen(
                 [*within, GREENROOM, *arguments],
                 stdout=subprocess.PIPE,

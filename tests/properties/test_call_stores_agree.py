@@ -92,6 +92,26 @@ def test_counts_end_by_themselves(server: RedisServer, tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_who_asks_too_often_writes_nothing_more_to_the_disk(tmp_path: Path) -> None:
+    def changes() -> bytes:
+        return (tmp_path / CALLS_FILE).read_bytes()[24:28]  # the change counter of SQLite
+
+    async def play() -> None:
+        file = CallFile(tmp_path, HandClock())
+        assert [await file.take("often", 2, 1_000) for _ in range(3)] == [True, True, False]
+        await file.block("refused", 86_400_000)
+        before = changes()
+        assert not any([await file.take("often", 2, 1_000) for _ in range(5)])
+        assert not await file.take("refused", 2, 1_000)
+        await file.block("refused", 86_400_000)
+        assert changes() == before
+        await file.block("often", 86_400_000)
+        assert changes() != before, "a refusal outlasts a count"
+        await file.close()
+
+    asyncio.run(play())
+
+
 def test_rows_follow_to_the_redis_of_all_data_centers(server: RedisServer) -> None:
     async def play() -> None:
         link = Link(server.url)

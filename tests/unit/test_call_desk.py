@@ -10,7 +10,7 @@ import pytest
 from admission_world import HandClock
 from called_visitors import CallTable
 
-from greenroom.calls.desk import PER_ADDRESS, PER_NETWORK, Desk, SealedCalls, counted_as
+from greenroom.calls.desk import AT_ONCE, PER_ADDRESS, PER_NETWORK, Desk, SealedCalls, counted_as
 from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -208,6 +208,23 @@ def test_one_mailbox_gets_no_more_by_all_of_its_names(tmp_path: Path, one: str, 
         left = await at.calls.get(ROOM, bytes(12))
         assert left is not None
         assert left[0].to == other.format(0), "it is sent to the name that was left"
+
+    plays(tmp_path, story)
+
+
+def test_of_more_than_the_disk_serves_the_rest_is_told_at_once(tmp_path: Path) -> None:
+    async def story(at: DeskAtWork) -> None:
+        release = asyncio.Event()
+
+        async def work() -> bool:
+            return await release.wait()
+
+        waiting = [asyncio.ensure_future(at.ran(work())) for _ in range(AT_ONCE)]
+        await asyncio.sleep(0)
+        assert not await at.ran(work())
+        release.set()
+        assert all(await asyncio.gather(*waiting))
+        assert await at.ran(work())
 
     plays(tmp_path, story)
 

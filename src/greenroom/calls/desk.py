@@ -33,6 +33,9 @@ PER_ROOM, PER_ROOM_MS = 300, 60_000
 WRITES = 3
 """Attempts to change a row that the sender changes at the same moment."""
 
+AT_ONCE = 200
+"""Visitors who wait for the disk, about two seconds; those beyond it are told to try again."""
+
 REFUSED_MS = 30 * DAY_MS
 """How long nothing is sent to an address whose owner did not want it."""
 
@@ -121,7 +124,13 @@ class Desk:
             if then is not None:
                 then(found)
 
-        task = asyncio.get_running_loop().create_task(run())
+        loop = asyncio.get_running_loop()
+        if len(self._tasks) >= AT_ONCE:
+            work.close()
+            if then is not None:
+                loop.call_soon(then, failed)
+            return
+        task = loop.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

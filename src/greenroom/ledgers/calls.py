@@ -56,6 +56,8 @@ async def bring(former: CallStore, store: CallStore) -> None:
 
 _BLOCKED = 1 << 30
 _PROBE_MS = 10_000
+_AGAIN_MS = 60_000
+"""What is blocked is not written again sooner."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -112,6 +114,9 @@ class CallFile:
             with file:
                 file.execute("BEGIN IMMEDIATE")
                 file.execute("DELETE FROM taken WHERE until_ms <= ?", (now_ms,))
+                known = file.execute("SELECT count FROM taken WHERE name = ?", (name,)).fetchone()
+                if known and known[0] > limit:
+                    return int(known[0])  # or one client would keep the disk busy
                 file.execute(
                     "INSERT INTO taken VALUES (?, 1, ?)"
                     " ON CONFLICT (name) DO UPDATE SET count = min(count + 1, ?)",
@@ -124,7 +129,12 @@ class CallFile:
 
     async def block(self, name: str, lasts_ms: int) -> None:
         until_ms = self._now_ms() + lasts_ms
-        await self._write("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", name, _BLOCKED, until_ms)
+        await self._write(
+            "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET count = excluded.count, until_ms = excluded.until_ms"
+            " WHERE count < excluded.count OR until_ms < excluded.until_ms - ?",
+            name, _BLOCKED, until_ms, _AGAIN_MS,
+        )  # fmt: skip
 
     async def close(self) -> None:
         if self._opened is not None:

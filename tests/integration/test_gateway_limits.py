@@ -199,6 +199,27 @@ def test_a_new_connection_takes_the_place_of_an_idle_one(rig, run, limit) -> Non
     run(story())
 
 
+UNFINISHED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("stalled_s", "status"), [(-1.0, 200), (connection.STALLED_S, 503)])
+def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
+    rig, run, monkeypatch, limit, stalled_s, status
+) -> None:
+    async def story() -> None:
+        async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
+            for talk in (one, two):
+                talk.send(UNFINISHED)
+            await rig.until(lambda: rig.counts.forwarded == 2, "both have begun")
+            async with rig.visitor() as new:
+                assert (await new.get()).status == status
+            assert rig.counts.connections_shed == (status == 200)
+
+    monkeypatch.setattr(connection, "STALLED_S", stalled_s)
+    run(story())
+
+
 def test_the_addresses_of_one_network_of_ipv6_count_together(rig, run, monkeypatch) -> None:
     addresses = iter(("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"))
 

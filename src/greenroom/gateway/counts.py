@@ -8,7 +8,7 @@ MEANINGS: dict[str, str] = {
     "connections_opened": "connections accepted from visitors",
     "connections_open": "open connections from visitors",
     "connections_refused": "connections closed at once because a connection limit was reached",
-    "connections_shed": "connections without a request under way that were closed for new ones",
+    "connections_shed": "idle or stalled connections that were closed for new ones",
     "requests": "requests read, including refused ones",
     "refused": "requests refused as malformed, oversized or too slow (4xx and 505)",
     "answered": "requests answered by the waiting room",

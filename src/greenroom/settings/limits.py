@@ -76,7 +76,7 @@ class Limits:
         high=16 * MIB,
     )
     connections: int = spec(
-        "Most connections from visitors at once; then idle ones are closed, or 503. 5 KB of memory each.",
+        "Most connections from visitors at once; then idle or stalled ones are closed, or 503. 5 KB of memory each.",
         60_000,
         low=1,
     )

@@ -33,7 +33,7 @@ from greenroom.gateway.visitor.decision_batch import DecisionBatch
 from greenroom.gateway.visitor.descriptors import Descriptors
 from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.gateway.visitor.request_body import RequestBody
-from greenroom.gateway.visitor.stream import AHEAD, Flow, VisitorStream, peer_of
+from greenroom.gateway.visitor.stream import AHEAD, ORIGIN, Flow, VisitorStream, peer_of
 from greenroom.gateway.wire.body import BadBody
 from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.head_records import RequestHead
@@ -42,6 +42,9 @@ from greenroom.model.answer import Answer
 
 HEAD = b"HEAD "
 CR = 13
+
+STALLED_S = 5.0
+"""Silence of a visitor inside a body after which others go first."""
 
 SHED_PART = 64
 """A full gateway closes one connection of so many at once, and where there are fewer it looks again
@@ -327,7 +330,18 @@ class VisitorConnection(VisitorStream):
 
     @property
     def spare(self) -> bool:
-        return self.exchange is None and not self.write_paused
+        """Whether a new connection may take its place: no request is under way, or one whose body
+        has stopped coming.
+        """
+        body = self.body
+        if self.exchange is None:
+            return not self.write_paused
+        return (
+            body is not None
+            and body.flowing
+            and not self.flow.reasons & ORIGIN
+            and self.deadline <= self.gateway.now() + self.limits.body_idle_s - STALLED_S
+        )
 
     def overdue(self) -> None:
         """The deadline has passed. A client that reads slowly, but reads, gets more time."""

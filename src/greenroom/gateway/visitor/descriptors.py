@@ -1,7 +1,7 @@
 """Makes room when file descriptors run short. The kernel gives a new socket the lowest free number,
 so the number of an accepted connection says how many descriptors are in use at least. Near the
-limit of the process, less a reserve for origins, journals and operators, connections on which no
-request is under way are closed. When nothing else is open, the new connection is refused.
+limit of the process, less a reserve for origins, journals and operators, idle or stalled connections
+are closed. When nothing else is open, the new connection is refused.
 """
 
 import os
@@ -82,9 +82,7 @@ class Descriptors:
     def make_room(
         self, spare: Iterable[VisitorStream], connections: int, now: float
     ) -> list[VisitorStream]:
-        """Closes some of those on which no request is under way. `connections`: how many are
-        open.
-        """
+        """Closes some. `connections`: how many are open."""
         shed = self.shed(spare, max(1, self._reserve))
         if not self._last:
             log.warning(
@@ -113,8 +111,8 @@ def _lowest_free(number: int, limit: int) -> int:
 
 
 def _rank(connection: VisitorStream) -> tuple[bool, bool, bool, float]:
-    """Kept-alive ones come first, then those whose request has not come whole, then those whose
-    last answer may not have arrived; the longest silent first. A trusted proxy comes last: it may
+    """Kept-alive ones come first, then those whose head has not come whole, then those whose body
+    has not, or whose last answer may not have arrived; the longest silent first. A trusted proxy comes last: it may
     be sending a request at this moment, and its visitor is told of the failure.
     """
     answered = (

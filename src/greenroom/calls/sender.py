@@ -10,7 +10,7 @@ import ssl
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
@@ -30,6 +30,9 @@ from greenroom.model.visit import Estimate, Outcome, Standing
 from greenroom.notifier import LAST_WORK_S, ended
 from greenroom.outbound import Guard, OutboundFailed, OutboundRefused, RequestLimits, exchange
 from greenroom.outbound.mail import MailRefused, MailServer, send
+
+if TYPE_CHECKING:
+    from greenroom.ledgers.redis.leases import RedisLease
 
 AT_ONCE = 16
 MAIL_GAP_S = 0.05
@@ -72,12 +75,6 @@ class Tried(Enum):
     """The row is another one by now, and this message was not handed over."""
 
 
-class SenderLease(Protocol):
-    async def acquire(self) -> bool: ...
-
-    async def release(self) -> None: ...
-
-
 class CallSender:
     def __init__(
         self,
@@ -88,14 +85,14 @@ class CallSender:
         mail_server: Callable[[], MailServer | None],
         now_ms: Callable[[], int],
         center: str = "",
-        lease_of: Callable[[str], SenderLease] | None = None,
+        lease_of: "Callable[[str], RedisLease] | None" = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`lease_of` a data center, `center` being this one; none: this is the only process."""
         self._tls = tls
         self._center = center
         self._lease_of = lease_of
-        self._taken: dict[str, SenderLease | None] = {}
+        self._taken: dict[str, RedisLease | None] = {}
         self._calls = calls
         self._calling = calling
         self._rooms = rooms

@@ -24,12 +24,14 @@ class Reads:
     """One process, and how often it has read its rooms. Its machine's clock is `ahead_ms` ahead."""
 
     def __init__(self, url: str, data: Path, ahead_ms: int = 0) -> None:
+        own = MonotonicClock()
+        own.catch_up(int(time.time() * 1000) + ahead_ms)
         shared = Shared(Link(url), Link(url), "here", ("here",))
         self.store = SharedLedgerStore(
             shared,
             lambda: ("here",),
             data,
-            ServerClock(MonotonicClock(int(time.time() * 1000) + ahead_ms)),
+            ServerClock(own),
             lambda _: None,
             lambda _: None,
         )

@@ -47,7 +47,7 @@ def provider_of(rig: DashboardRig) -> Iterator[Provider]:
         yield found
     rig.clock.at_ms += HOUR_MS  # no test has to wait for the failures of another
     for row in rig.store.sessions.rows(SESSION):
-        rig.store.sessions.remove(SESSION, id=row.id)
+        rig.store.sessions.remove(SESSION, row.id)
 
 
 def at_provider(visitor: Visitor, path: str = "/sign-in/oidc") -> str:

@@ -201,7 +201,7 @@ def test_what_ends_a_session(rig: DashboardRig, what: str) -> None:
     elif what == "new password":
         rig.config.change("test", accounts.edit("ada", password="another long password"))
     else:
-        rig.store.sessions.remove(SESSION, id=rig.store.sessions.rows(SESSION)[0].id)
+        rig.store.sessions.remove(SESSION, rig.store.sessions.rows(SESSION)[0].id)
     assert found_together(rig, visitor) == [False, False]
     assert not is_in(visitor)
 

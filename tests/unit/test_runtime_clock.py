@@ -27,14 +27,17 @@ def test_a_wall_clock_that_is_set_while_it_runs_changes_nothing(
 
 def test_it_begins_no_earlier_than_the_books_end() -> None:
     ahead_ms = int(time.time() * 1000) + 3_600_000
-    clock = MonotonicClock(ahead_ms)
+    clock = MonotonicClock()
+    clock.catch_up(ahead_ms)
     assert ahead_ms <= clock.now_ms() < ahead_ms + 1000
     clock.catch_up(ahead_ms - 5_000)
     assert clock.now_ms() >= ahead_ms
 
 
 def test_books_of_the_past_do_not_move_it() -> None:
-    assert abs(MonotonicClock(1_000).now_ms() - time.time() * 1000) < 1000
+    clock = MonotonicClock()
+    clock.catch_up(1_000)
+    assert abs(clock.now_ms() - time.time() * 1000) < 1000
 
 
 def test_a_process_whose_machine_is_an_hour_ahead_follows_the_server_at_once_and_never_goes_back() -> (
@@ -82,6 +85,7 @@ def test_a_wall_clock_that_was_set_is_said_once_and_again_when_it_is_right(
 
 
 def test_books_of_the_future_are_seen_as_a_clock_that_is_ahead() -> None:
-    clock = MonotonicClock(int(time.time() * 1000) + HOUR_MS)
+    clock = MonotonicClock()
+    clock.catch_up(int(time.time() * 1000) + HOUR_MS)
     assert abs(ahead_of_wall_ms(clock.now_ms()) - HOUR_MS) < 1_000
     assert abs(ahead_of_wall_ms(MonotonicClock().now_ms())) < 1_000

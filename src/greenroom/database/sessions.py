@@ -100,10 +100,10 @@ class SqlSessions:
         with self._transaction() as connection:
             return [SessionRow(**row) for row in connection.execute(wanted).mappings()]
 
-    def remove(self, kind: str, *, owner: str = "", id: str = "") -> int:
-        which = and_(sessions.c.kind == kind, or_(sessions.c.owner == owner, sessions.c.id == id))
+    def remove(self, kind: str, id: str) -> None:
+        which = and_(sessions.c.kind == kind, sessions.c.id == id)
         with self._transaction(writes=True) as connection:
-            return connection.execute(delete(sessions).where(which)).rowcount
+            connection.execute(delete(sessions).where(which))
 
     def forget(self, now_ms: int, idle_ms: int) -> None:
         idle = and_(sessions.c.kind == SESSION, sessions.c.seen_ms <= now_ms - idle_ms)

@@ -19,13 +19,10 @@ _monotonic_s = time.monotonic
 
 
 class MonotonicClock:
-    """Read once from the wall clock and counted by the monotonic clock. `not_before_ms`: the latest
-    time in the earlier journals; a wall clock stepped back must not lengthen a session.
-    """
+    """Read once from the wall clock and counted by the monotonic clock."""
 
-    def __init__(self, not_before_ms: int = 0) -> None:
+    def __init__(self) -> None:
         self._offset_ms = time.time_ns() // 1_000_000 - int(time.monotonic() * 1000)
-        self.catch_up(not_before_ms)
 
     def now_ms(self) -> int:
         return (
@@ -33,7 +30,9 @@ class MonotonicClock:
         )  # exact to the millisecond for 285,000 years; nanoseconds cost three times as much
 
     def catch_up(self, not_before_ms: int) -> None:
-        """Before anything is served."""
+        """With the latest time in the earlier journals, before anything is served: a wall clock
+        stepped back must not lengthen a session.
+        """
         behind_ms = not_before_ms - self.now_ms()
         if behind_ms > 0:
             self._offset_ms += behind_ms

@@ -82,7 +82,7 @@ def reset_two_step(page: PageRequest) -> Response:
 
 
 def end_session(page: PageRequest) -> Response:
-    page.parts[SESSIONS].remove(SESSION, id=page.path("session_id"))
+    page.parts[SESSIONS].remove(SESSION, page.path("session_id"))
     return page.redirect("/accounts", notice="revoked")
 
 
@@ -108,7 +108,7 @@ def change_own_password(page: PageRequest) -> Response:
 def end_own(page: PageRequest) -> Response:
     for row in page.parts[SESSIONS].rows(SESSION):
         if page.session and row.owner == page.person.owner and row.id != page.session.row.id:
-            page.parts[SESSIONS].remove(SESSION, id=row.id)
+            page.parts[SESSIONS].remove(SESSION, row.id)
     return page.redirect("/account", notice="revoked")
 
 

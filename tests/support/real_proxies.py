@@ -103,7 +103,7 @@ def write_configuration(
 def hasten(folder: Path) -> None:
     """How long HAProxy waits for a greenroom that is gone: the tests need not."""
     if (spoe := folder / "spoe.cfg").exists():
-        spoe.write_text(spoe.read_text().replace("processing 12s", "processing 2s"))
+        spoe.write_text(spoe.read_text().replace("processing 5s", "processing 2s"))
 
 
 def over_socket_file(path: Path, greenroom: int) -> Callable[[str], str]:

@@ -62,8 +62,6 @@ class LiveFrame(msgspec.Struct, frozen=True):
     minute_limit: int
     waiting: int
     wait_s: float | None
-    wait_most_s: float | None
-    binds: str
     title: str
     text: str
     arrivals: int | None = None
@@ -74,8 +72,6 @@ class LiveFrame(msgspec.Struct, frozen=True):
     origin_errors: int | None = None
     origin_mean_s: float | None = None
     event: str = ""
-    event_phase: str = ""
-    event_until_ms: int | None = None
     event_words: str = ""
     wait_words: str = ""
     wait_note: str = ""
@@ -196,8 +192,6 @@ def live_frame(
         minute_limit=room.new_users_per_minute,
         waiting=figures.waiting,
         wait_s=_finite(estimate.p50_s) if estimate else None,
-        wait_most_s=_finite(most_s) if most_s else None,
-        binds=said.binds,
         title=said.title,
         text=said.text,
         arrivals=trail.arrivals(figures.last_minute, figures.waiting, now_ms),
@@ -208,8 +202,6 @@ def live_frame(
         origin_errors=origin.errors,
         origin_mean_s=origin.mean_s,
         event=event.name if event else "",
-        event_phase=live.now.phase.name.lower() if event else "",
-        event_until_ms=live.now.phase_ends_ms,
         event_words=_event_words(live, now_ms),
         wait_words=_wait(live),
         wait_note=no_estimate(live) or (f"p95 {duration(most_s)}" if most_s else ""),

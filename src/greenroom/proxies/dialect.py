@@ -37,7 +37,6 @@ class Dialect(NamedTuple):
 
     name: str
     path: str
-    proxies: str
     read: ReadQuestion
     own: frozenset[bytes]
     status_for: tuple[tuple[range, int], ...] = ((range(200, 300), 503),)  # see `held_answer`
@@ -125,10 +124,9 @@ _FORWARDED = (b"x-forwarded-method", b"x-forwarded-uri", b"x-forwarded-host")
 _ORIGINAL = (b"x-original-method", b"x-original-uri", b"x-original-host")
 
 # a GET with the visitor's method, scheme, host and URI in X-Forwarded-*
-FORWARD_AUTH = Dialect(
+FORWARD_AUTH = Dialect(  # Traefik, Caddy
     "forward-auth",
     "/forward-auth",
-    "Traefik forwardAuth, Caddy",
     from_headers(*_FORWARDED),
     frozenset({*_FORWARDED, b"host"}),
     target_header=_FORWARDED[1],
@@ -136,10 +134,9 @@ FORWARD_AUTH = Dialect(
 
 # The answer is yes or no; a second request, which names the verdict, fetches the page. nginx
 # passes on neither body nor most headers of a refused question (`VerdictStore`).
-AUTH_REQUEST = Dialect(
+AUTH_REQUEST = Dialect(  # nginx
     "auth_request",
     "/nginx/decide",
-    "nginx auth_request",
     from_headers(*_ORIGINAL),
     frozenset({*_ORIGINAL, b"host"}),
     two_steps=True,
@@ -156,10 +153,9 @@ def _behind_prefix(question: Arrival) -> Asked | Refusal:
     return Asked(question.method.encode(), question.target[len(_EXT_AUTHZ_PATH) :], host)
 
 
-EXT_AUTHZ = Dialect(
+EXT_AUTHZ = Dialect(  # Envoy, Istio
     "ext_authz",
     _EXT_AUTHZ_PATH,
-    "Envoy, Istio (HTTP ext_authz)",
     _behind_prefix,
     frozenset({b"x-envoy-internal", b"x-envoy-expected-rq-timeout-ms", b"host"}),
     status_for=(

@@ -148,6 +148,21 @@ def test_a_session_that_comes_late_goes_on_to_its_visitor(world: TwoCenters) -> 
     assert there.view(world.one, world.now_ms).moved
 
 
+def test_of_two_sessions_the_old_device_has_none_when_the_new_one_enters(world: TwoCenters) -> None:
+    """A copied ticket, or a permit that replaced a session behind a cut."""
+    here, there = world.here, world.there
+    for center in (here, there):
+        assert world.admits(center, world.one, here, there)
+    assert world.move(here, world.one).searching
+    world.sync(1, here, there, there, here)
+    assert there.view(world.one, world.now_ms).standing is Standing.ACTIVE
+    assert world.move(here, world.one).searching
+    world.sync(1, here, there)
+    assert there.view(world.one, world.now_ms).moved
+    world.sync(1, there, here)
+    assert world.move(here, world.one).standing is Standing.ACTIVE
+
+
 def test_what_nobody_knows_does_not_move(world: TwoCenters) -> None:
     """A code of a session that is over everywhere."""
     press = (world.one, world.new, False, 7)

@@ -57,6 +57,8 @@ class OpenMove:
     phase: int = ASK
     outcome: Outcome | None = None
     done: bool = False
+    doubled: bool = False
+    """Another data center had a session of the old id as well."""
 
 
 @dataclass(slots=True)

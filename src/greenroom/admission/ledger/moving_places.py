@@ -123,6 +123,7 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
         if asked is None or (asked.serial, asked.phase) != (serial, phase):
             continue
         if phase == ASK:
+            asked.doubled = answer == asked.here == SESSION
             _decide(ledger, old, asked, max(answer, asked.here), now_ms)
         else:
             asked.done = True
@@ -169,7 +170,8 @@ def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None
         if late:
             _cancel(ledger, old, asked, FAILED, now_ms)
     elif ledger.living(asked.new, now_ms) is not None:
-        asked.outcome = Outcome(Standing.ACTIVE)
+        if asked.done or late or not asked.doubled:
+            asked.outcome = Outcome(Standing.ACTIVE)
     elif take_turn(ledger, asked.new, now_ms):
         asked.outcome = Outcome(Standing.WAITING)
     elif late:

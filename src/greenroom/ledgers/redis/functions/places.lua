@@ -140,7 +140,7 @@ function places.look(ask, old)
   if ask.phase == MOVE_ASK then
     if late then places.cancel(old, ask, 'failed') end
   elseif places.living(ask.new) then
-    ask.outcome = 'ACTIVE'
+    if ask.done or late or not ask.doubled then ask.outcome = 'ACTIVE' end
   elseif failures.use(ask.new) then
     ask.outcome = 'WAITING'
   elseif late then
@@ -297,7 +297,12 @@ function places.hear(down)
     local old, serial, phase, highest = id_of(row[1]), unpack(row, 2)
     local ask = places.ask_of(old)
     if ask and ask.serial == serial and ask.phase == phase then
-      if phase == MOVE_ASK then places.decide(old, ask, max(highest, ask.here)) else ask.done = true end
+      if phase == MOVE_ASK then
+        ask.doubled = highest == ID_SESSION and ask.here == ID_SESSION -- another data center had one as well
+        places.decide(old, ask, max(highest, ask.here))
+      else
+        ask.done = true
+      end
       places.save_ask(old, ask)
     end
   end

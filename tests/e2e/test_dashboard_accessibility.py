@@ -59,6 +59,10 @@ ON_A_PHONE = ("/rooms", "/events", "/status-page", "/zones/{zone_id}/rooms/{room
 others.
 """
 
+ACTIONS_ASIDE = """[...document.querySelectorAll(".table-scroll")]
+  .filter((frame) => frame.scrollWidth > frame.clientWidth && frame.querySelector("td button, td a"))
+  .map((frame) => frame.textContent.trim().slice(0, 60))"""
+
 
 @pytest.mark.parametrize("path", [row.path for row in ROWS])
 def test_pages_fit_a_phone_and_have_no_violations(at: DashboardBrowser, path: str) -> None:
@@ -67,6 +71,7 @@ def test_pages_fit_a_phone_and_have_no_violations(at: DashboardBrowser, path: st
     at.page.set_viewport_size({"width": 360, "height": 740})
     at.go(path_of(at, path))
     assert at.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert at.page.evaluate(ACTIONS_ASIDE) == [], "what a row offers is not beyond the edge"
     if path in ON_A_PHONE:
         assert at.violations() == []
     at.page.set_viewport_size({"width": 1280, "height": 900})

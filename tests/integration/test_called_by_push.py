@@ -13,9 +13,12 @@ from push_service import PushService, Subscription, signed_claims
 from visitors import Browser
 
 from greenroom.calls.desk import PER_ADDRESS
+from greenroom.calls.sender import AT_ONCE, STRANGERS_AT_ONCE, CallSender, Handover, Tried
 from greenroom.calls.web_push import CURVE, bytes_of, encrypted, text_of
+from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
+from greenroom.model.call import SOON, VisitorCall
 from greenroom.outbound import Guard, OutboundPolicy
 from greenroom.outbound.mail import MailServer
 
@@ -99,6 +102,43 @@ def test_a_browser_that_is_gone_ends_the_row_and_a_busy_service_is_tried_again(
             assert await site.rows() == 0
 
     play(story)
+
+
+def test_endpoints_that_answer_nothing_keep_no_other_visitor_from_being_called(
+    play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    async def attempt(_self: CallSender, sending: Handover) -> Tried:
+        begun.append(sending.call.to)
+        if "nothing" in sending.call.to:
+            await asyncio.Event().wait()
+        return Tried.SENT
+
+    async def story(site: CallSite) -> None:
+        (schedule,) = site.site.decisions.table.rooms.values()
+        ends = [f"https://nothing{number}.fcm.example/" for number in range(AT_ONCE + 1)]
+        tasks = [
+            asyncio.create_task(site.sender._send(handover(schedule.now, channel, end)))
+            for channel, end in [
+                *(("push", end) for end in ends),
+                ("push", "https://updates.push.services.mozilla.com/wpush/v2/a"),
+                ("push", "https://fcm.googleapis.com/fcm/send/a"),
+                ("email", "ann@mail.example"),
+            ]
+        ]
+        await asyncio.wait_for(asyncio.gather(*tasks[len(ends) :]), 10)
+        assert len(begun) == STRANGERS_AT_ONCE + 3
+        for task in tasks:
+            task.cancel()
+
+    monkeypatch.setattr(CallSender, "_attempt", attempt)
+    play(story)
+
+
+def handover(room: CompiledRoom, channel: str, to: str) -> Handover:
+    call = VisitorCall(channel, to, 7, 1, "en-US", "https://shop.example/", 600_000)
+    return Handover(room, to.encode()[-12:], call, b"", SOON, 1, None, False)
 
 
 def test_a_browser_that_wants_too_much_is_told_so(play, service: PushService) -> None:

@@ -23,7 +23,7 @@ from greenroom.decision.calling import Calling
 from greenroom.decision.moving_place import has_place, successor
 from greenroom.decision.room_schedule import CompiledRoom, RoomSchedule
 from greenroom.errors import StorageFailed
-from greenroom.model.call import CONFIRM, NOW, RETURNED, VisitorCall
+from greenroom.model.call import CONFIRM, NOW, PUSH, RETURNED, VisitorCall
 from greenroom.model.offer import left_of
 from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
@@ -34,7 +34,13 @@ from greenroom.outbound.mail import MailRefused, MailServer, send
 if TYPE_CHECKING:
     from greenroom.ledgers.redis.leases import RedisLease
 
-AT_ONCE = 16
+AT_ONCE, STRANGERS_AT_ONCE = 16, 4
+"""Anybody can leave an endpoint that answers nothing: those of no browser have few places."""
+
+BROWSERS = (
+    "fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com",
+)  # fmt: skip
+
 MAIL_GAP_S = 0.05
 """At most 20 a second are handed to the mail server."""
 
@@ -106,6 +112,7 @@ class CallSender:
         self._keys: dict[tuple[str, bytes], int] = {}
         self._busy: dict[tuple[str, bytes], asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._strangers = asyncio.Semaphore(STRANGERS_AT_ONCE)
         self._mailing = asyncio.Lock()
 
     async def run(self, rest_s: Callable[[], float] = lambda: LOOK_MS / 1000) -> None:
@@ -251,7 +258,7 @@ class CallSender:
         channel = sending.call.channel
         try:
             for rest_s in (*RETRIES_S, 0.0):
-                async with self._places:
+                async with self._strangers if _is_stranger(sending.call) else self._places:
                     tried = await self._attempt(sending)
                 if tried is not Tried.AGAIN or not rest_s:
                     break
@@ -349,6 +356,11 @@ def _marked(sending: Handover) -> VisitorCall:
     if sending.kind == RETURNED:
         return replace(sending.call, sold_out=False, returned_ms=sending.looked_ms)
     return replace(sending.call, sent=sending.kind)
+
+
+def _is_stranger(call: VisitorCall) -> bool:
+    host = f".{urlsplit(call.to).hostname}"
+    return call.channel == PUSH and not host.endswith(tuple(f".{one}" for one in BROWSERS))
 
 
 def _until(left_ms: int) -> Estimate:

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from dashboard_rig import PASSWORD, DashboardRig, dashboard_in, quick_passwords
+from dashboard_rig import PASSWORD, DashboardRig, dashboard_in
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts.sign_in import BrowserFacts, SecondStep
@@ -33,7 +33,6 @@ def two(
     """Two processes' worth of one installation."""
     monkeypatch.setattr(engine, "BUSY_S", 60)  # SQLite serves sixty threads in no order
     with (
-        quick_passwords(),
         dashboard_in(tmp_path, url) as one,
         dashboard_in(tmp_path, url) as other,
     ):

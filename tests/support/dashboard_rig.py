@@ -237,7 +237,9 @@ def quick_passwords() -> Iterator[None]:
 
 @contextmanager
 def dashboard_in(folder: Path, url: str = "") -> Iterator[DashboardRig]:
-    """A dashboard with an empty store in this folder, or at this URL."""
+    """A dashboard with an empty store in this folder, or at this URL. Hashes of passwords cost next
+    to nothing.
+    """
     clock = StandingClock()
     KeyRing(folder, clock.at_ms)
     rig = DashboardRig(
@@ -246,7 +248,8 @@ def dashboard_in(folder: Path, url: str = "") -> Iterator[DashboardRig]:
         clock=clock,
         ticket_keys=KeyFile(folder, clock),
     )
-    try:
-        yield rig
-    finally:
-        rig.close()
+    with quick_passwords():
+        try:
+            yield rig
+        finally:
+            rig.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
+from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts import tokens
@@ -20,7 +20,7 @@ from greenroom.web.authenticator import FAILURES_MAX, FAILURES_MS
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with quick_passwords(), dashboard_in(tmp_path) as found:
+    with dashboard_in(tmp_path) as found:
         yield found
 
 

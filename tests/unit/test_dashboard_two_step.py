@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
-from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in, quick_passwords
+from dashboard_rig import PASSWORD, DashboardRig, Visitor, dashboard_in
 
 from greenroom.accounts import people as accounts
 from greenroom.accounts.sign_in import SECOND_MS
@@ -65,7 +65,7 @@ def test_the_picture_holds_the_name_and_the_secret() -> None:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
-    with quick_passwords(), dashboard_in(tmp_path) as found:
+    with dashboard_in(tmp_path) as found:
         found.add_account("ada", "operator")
         yield found
 

@@ -58,7 +58,7 @@ class OpenMove:
     outcome: Outcome | None = None
     done: bool = False
     doubled: bool = False
-    """Another data center had a session of the old id as well."""
+    """Another data center had a session of the old id as well, or one is on its way."""
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
         if asked is None or (asked.serial, asked.phase) != (serial, phase):
             continue
         if phase == ASK:
-            asked.doubled = answer == asked.here == SESSION
+            asked.doubled = asked.here == SESSION and answer >= SPENT
             _decide(ledger, old, asked, max(answer, asked.here), now_ms)
         else:
             asked.done = True

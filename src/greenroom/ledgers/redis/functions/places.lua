@@ -298,7 +298,7 @@ function places.hear(down)
     local ask = places.ask_of(old)
     if ask and ask.serial == serial and ask.phase == phase then
       if phase == MOVE_ASK then
-        ask.doubled = highest == ID_SESSION and ask.here == ID_SESSION -- another data center had one as well
+        ask.doubled = ask.here == ID_SESSION and highest >= ID_SPENT -- another data center had one as well, or one is on its way
         places.decide(old, ask, max(highest, ask.here))
       else
         ask.done = true

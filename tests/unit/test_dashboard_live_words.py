@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.admission.schedule import Effective, Phase
+from greenroom.capacity.room_capacity import CapacityState
 from greenroom.dashboard.live_action_table import ACTIONS
-from greenroom.dashboard.live_words import LimitPlan, clearing_minutes, effect_of, limit_words
+from greenroom.dashboard.live_words import (
+    LimitPlan,
+    capacity_words,
+    clearing_minutes,
+    effect_of,
+    limit_words,
+)
 from greenroom.dashboard.pages.live import load
 from greenroom.dashboard.room_live import wait_words
 from greenroom.decision.room_view import Figures, RoomView
@@ -211,3 +218,16 @@ def test_a_key_opens_one_action_whatever_is_offered() -> None:
 )
 def test_a_bar_shows_a_limit_that_is_reached_or_passed(value: int, name: str) -> None:
     assert load(value, 20) == name
+
+
+@pytest.mark.parametrize(
+    ("limit", "stopped", "gradual"), [(20, False, True), (500, False, False), (20, True, False)]
+)
+def test_a_room_that_follows_says_that_it_fills_gradually(
+    limit: int, stopped: bool, gradual: bool
+) -> None:
+    state = CapacityState(
+        mode="follow", sessions=500, limit=limit, stopped=stopped, reason="", measured_ms=0
+    )
+    said = ", and fills gradually: up to 20 for now" if gradual else ""
+    assert capacity_words(state, 1) == f"Following the origin: it takes 500 active visitors{said}"

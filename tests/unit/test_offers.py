@@ -146,6 +146,10 @@ def test_whoever_waits_while_all_is_sold_out_may_be_told_of_what_comes_back(tag:
         (held(offer("none")), words["returns"]),
         (held(offer("few")), ""),
         (held(offer("few"), estimate=Estimate(660.0, 660.0, 660.0)), words["add"]),
+        (held(offer("few"), estimate=None), ""),
+        (held(offer("few"), estimate=None, least_minutes=11), words["add"]),
+        (held(offer("few"), estimate=None, queue_all=True), words["add"]),
+        (held(offer("few"), estimate=None, origin_stops="unhealthy"), words["add"]),
     ):
         shown = page.html(state).decode().partition(link)[2].partition(">")[2].partition("<")[0]
         assert shown == said

@@ -108,7 +108,9 @@ def capacity_words(found: CapacityState, now_ms: int) -> str:
         return "The origin cannot be followed"
     if found.unmeasured(now_ms):
         return f"The origin is not measured; the limit stays at {grouped(found.sessions)}"
-    return CAPACITY_WORDS[found.mode].format(_visitors(found.sessions, "active visitor"))
+    words = CAPACITY_WORDS[found.mode].format(_visitors(found.sessions, "active visitor"))
+    fills = found.mode == "follow" and not found.stopped and found.limit < found.sessions
+    return f"{words}, and fills gradually: up to {grouped(found.limit)} for now" if fills else words
 
 
 class LimitPlan(NamedTuple):

@@ -11,6 +11,7 @@ from gzip import compress
 from hashlib import sha256
 from html import escape
 from importlib import resources
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,9 +93,12 @@ def view_of(held: Held) -> str:
     return "drawn" if held.drawn_place else "fifo"
 
 
-def _minutes_left(facts: PageVariables) -> int:
-    """Until the turn, or until places are drawn."""
-    return facts.minutes or (facts.start_minutes if facts.held.shuffle_at_event_start else 0)
+def _minutes_left(facts: PageVariables) -> float:
+    """Until the turn, or until places are drawn; at least, where no wait is known."""
+    held = facts.held
+    if facts.known or held.event_prequeueing or not held.in_line:
+        return facts.minutes or (facts.start_minutes if held.shuffle_at_event_start else 0)
+    return inf if held.queue_all or held.origin_stops else held.least_minutes
 
 
 def same_for_all(held: Held) -> bool:

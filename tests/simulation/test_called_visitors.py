@@ -32,25 +32,18 @@ ROOM = replace(room(75, 30), call_after_minutes=20, claim_minutes=10)
 
 
 def flash_sale() -> Scenario:
-    """1,200 visitors in three minutes; thirty enter a minute."""
+    """1,000 visitors in three minutes, in three data centers; thirty enter a minute."""
     return little(
-        room=ROOM, centers=1, behaviour=HABITS, laws_every_s=60,
-        arrivals=[(150 * number, 0) for number in range(1_200)], lasts_s=2_700,
+        room=ROOM, centers=3, behaviour=HABITS, laws_every_s=60,
+        arrivals=[(180 * number, number % 3) for number in range(1_000)], lasts_s=2_300,
     )  # fmt: skip
 
 
-def three_centers() -> Scenario:
-    """The flash sale, in three data centers."""
-    return replace(
-        flash_sale(), centers=3, arrivals=[(150 * number, number % 3) for number in range(1_200)]
-    )
-
-
 def steady() -> Scenario:
-    """Three come for every two who may enter, for an hour."""
+    """Three come for every two who may enter, for fifty minutes."""
     return little(
         room=ROOM, centers=1, behaviour=HABITS, laws_every_s=60,
-        arrivals=[(1_333 * number, 0) for number in range(2_700)], lasts_s=6_000,
+        arrivals=[(1_333 * number, 0) for number in range(2_250)], lasts_s=4_700,
     )  # fmt: skip
 
 
@@ -58,10 +51,10 @@ DRAWS_S = 2_400
 
 
 def draw() -> Scenario:
-    """1,500 gather for half an hour, and are drawn ten minutes later; thirty enter a minute."""
+    """1,100 gather for half an hour, and are drawn ten minutes later; thirty enter a minute."""
     return little(
         room=ROOM, centers=1, behaviour=HABITS, laws_every_s=60,
-        arrivals=[(1_200 * number, 0) for number in range(1_500)], lasts_s=DRAWS_S + 3_600,
+        arrivals=[(1_600 * number, 0) for number in range(1_100)], lasts_s=DRAWS_S + 2_800,
         faults=(Fault("pre-queue", 0, DRAWS_S, amount=1),),
     )  # fmt: skip
 
@@ -198,7 +191,7 @@ def called(scenario: Scenario, share: float = 0.5, late: float = 0.5) -> Called:
     return Called(before, unused, found.entered, crowd.too_late, caller.absent)
 
 
-@pytest.mark.parametrize("scenario", [flash_sale, three_centers, steady, draw])
+@pytest.mark.parametrize("scenario", [flash_sale, steady, draw])
 def test_soon_comes_in_time_and_absent_visitors_cost_nothing(
     scenario: Callable[[], Scenario],
 ) -> None:

@@ -17,7 +17,10 @@ from admission_world import START_MS, HandClock, answer_of, small_room, ticket_i
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import TIE_BITS, Estimate, Standing, make_key
 
-VISITORS, INSIDE, MINUTE = 20_000, 500, 600
+SIZES = {"fifo": (20_000, 500, 600), "random": (10_000, 250, 300)}
+"""Visitors, total_active_users and new_users_per_minute: half as many in a random room, where no
+quantile of a long wait has to be learnt.
+"""
 ARRIVING_MS = 15 * 60_000
 CAME, TRY, BROWSE, DONE, NOISE, TICK = range(6)
 
@@ -26,10 +29,13 @@ class Crowd:
     """The visitors, what they see, and what is true of them."""
 
     def __init__(self, method: str, seed: int) -> None:
+        self.visitors, self.limit, self.limit_a_minute = SIZES[method]
         self.draw = Random(seed)
         self.clock = HandClock()
         self.room = small_room(
-            total_active_users=INSIDE, new_users_per_minute=MINUTE, queueing_method=method
+            total_active_users=self.limit,
+            new_users_per_minute=self.limit_a_minute,
+            queueing_method=method,
         )
         self.ledger = MemoryLedger(self.room, self.clock, self.draw.getrandbits)
         self.life_ms = self.room.session_ms + self.room.renewal_age_ms
@@ -37,9 +43,9 @@ class Crowd:
         self.keys: dict[int, int] = {}
         self.patience = {
             number: self.draw.choice((3, 8)) if self.draw.random() < 0.2 else 0
-            for number in range(VISITORS)
+            for number in range(self.visitors)
         }
-        self.on_a_break = {number for number in range(VISITORS) if self.draw.random() < 0.1}
+        self.on_a_break = {number for number in range(self.visitors) if self.draw.random() < 0.1}
         self.left: set[int] = set()
         self.entered: dict[int, int] = {}
         self.order: list[int] = []
@@ -54,12 +60,14 @@ class Crowd:
         self.took_a_break = frozenset(self.on_a_break)
 
     def run(self) -> None:
-        for number in range(VISITORS):
+        for number in range(self.visitors):
             self._push(START_MS + self.draw.randrange(ARRIVING_MS), CAME, number)
         self._push(START_MS, TICK, 0)
-        for number in range(VISITORS):
+        for number in range(self.visitors):
             self._push(
-                START_MS + self.draw.randrange(60_000, 2 * ARRIVING_MS), NOISE, VISITORS + number
+                START_MS + self.draw.randrange(60_000, 2 * ARRIVING_MS),
+                NOISE,
+                self.visitors + number,
             )
         deeds = (self._came, self._tries, self._browses, self._done, self._noise, self._tick)
         while self.events:
@@ -117,7 +125,7 @@ class Crowd:
     def _browses(self, number: int) -> None:
         outcome = answer_of(self.ledger.view, ticket_id(number))
         assert outcome.standing is Standing.ACTIVE
-        if number < VISITORS:
+        if number < self.visitors:
             self.ends[number] = outcome.expires_ms
             heappush(self.endings, (outcome.expires_ms, number))
         if self.draw.random() < 0.4:
@@ -146,7 +154,7 @@ class Crowd:
             minute = sum(1 for at_ms in self.minute if self.clock.ms - at_ms <= 60_000)
             self.queueing += next_ms - self.clock.ms
             self.idle += (next_ms - self.clock.ms) * max(
-                0.0, min(1 - living / INSIDE, 1 - minute / MINUTE)
+                0.0, min(1 - living / self.limit, 1 - minute / self.limit_a_minute)
             )
         if self.events:
             self._push(next_ms, TICK, 0)
@@ -191,17 +199,17 @@ def line() -> Crowd:
 
 
 def test_never_more_inside_than_allowed(crowd: Crowd) -> None:
-    assert crowd.most_inside <= INSIDE
-    assert crowd.most_inside > 0.7 * INSIDE or crowd.most_in_a_minute == MINUTE
+    assert crowd.most_inside <= crowd.limit
+    assert crowd.most_inside > 0.7 * crowd.limit or crowd.most_in_a_minute == crowd.limit_a_minute
 
 
 def test_never_more_in_any_sixty_seconds_than_allowed(crowd: Crowd) -> None:
-    assert crowd.most_in_a_minute <= MINUTE
+    assert crowd.most_in_a_minute <= crowd.limit_a_minute
 
 
 def test_everyone_who_stays_gets_in(crowd: Crowd) -> None:
-    assert set(range(VISITORS)) - crowd.left == set(crowd.entered)
-    assert len(crowd.left) > VISITORS / 20
+    assert set(range(crowd.visitors)) - crowd.left == set(crowd.entered)
+    assert len(crowd.left) > crowd.visitors / 20
 
 
 def test_those_present_enter_in_the_order_in_which_they_came(line: Crowd) -> None:

@@ -1,4 +1,4 @@
-"""Four thousand visitors with cookie jars against 100 inside and 120 a minute, through the real
+"""Two thousand visitors with cookie jars against 100 inside and 120 a minute, through the real
 reception, seen from outside only.
 
 Everything a real visit has but the sockets: requests with headers, sealed tickets that come back,
@@ -18,8 +18,8 @@ from visitors import Browser, Site
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
 
-VISITORS, INSIDE, MINUTE = 4_000, 100, 120
-ARRIVING_MS = 10 * 60_000
+VISITORS, INSIDE, MINUTE = 2_000, 100, 120
+ARRIVING_MS = 5 * 60_000
 SESSION_MS = 60_000
 COME, TRY, BROWSE, RELOAD, NOISE, TICK = range(6)
 

@@ -28,7 +28,14 @@ from greenroom.model.visit import Outcome, Standing, make_key
 from greenroom.simulator.chance import Streams, between
 from greenroom.simulator.links import Agenda, Links
 from greenroom.simulator.scenario import START_MS, Scenario
-from greenroom.simulator.visitor import Behind, Center, CenterLook, OutcomeHandler, SimulatedVisitor
+from greenroom.simulator.visitor import (
+    NEVER_READ,
+    Behind,
+    Center,
+    CenterLook,
+    OutcomeHandler,
+    SimulatedVisitor,
+)
 
 DISK_EVERY_MS = 20_000
 ROOM = "room"
@@ -338,11 +345,13 @@ class LeaseModel:
     # -- syncs -------------------------------------------------------------------------------------
 
     def local_ms(self, center: Center) -> int:
-        steady_ms = self._agenda.now_ms
-        now_ms = center.time.read(steady_ms + center.skew_ms, *center.expectation.at(steady_ms))
-        center.expectation.hear(now_ms, steady_ms)
-        center.ledger.lease.later_ms = center.time.later_ms
-        return now_ms
+        steady_ms, time = self._agenda.now_ms, center.time
+        if center.read_at != (steady_ms, center.skew_ms, time.shift_ms):
+            now_ms = time.read(steady_ms + center.skew_ms, *center.expectation.at(steady_ms))
+            center.expectation.hear(now_ms, steady_ms)
+            center.read_at = steady_ms, center.skew_ms, time.shift_ms
+        center.ledger.lease.later_ms = time.later_ms
+        return time.latest_ms
 
     def _put_time_right(self, center: Center, down: SyncDown) -> None:
         steady_ms, lease = self._agenda.now_ms, center.ledger.lease
@@ -354,6 +363,7 @@ class LeaseModel:
         center.expectation.hear(
             center.time.put_right(steady_ms + center.skew_ms, expected_ms, line_ms), steady_ms
         )
+        center.read_at = NEVER_READ
 
     def coordinator_ms(self) -> int:
         return self._agenda.now_ms + self._coordinator_skew_ms

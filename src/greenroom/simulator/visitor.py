@@ -155,6 +155,9 @@ rate behind a cut is in force.
 """
 
 
+NEVER_READ = (0, 0, 0)
+
+
 class Behind(NamedTuple):
     """`calls` is for requests that cannot wait."""
 
@@ -167,7 +170,7 @@ class Behind(NamedTuple):
 class Center:
     __slots__ = (
         "answered", "awaits", "batch", "behind", "called_until_ms", "contacts", "disk", "down", "expectation",
-        "for_newcomers", "ledger", "listed", "name", "schedule", "skew_ms", "table", "time", "turn",
+        "for_newcomers", "ledger", "listed", "name", "read_at", "schedule", "skew_ms", "table", "time", "turn",
     )  # fmt: skip
 
     def __init__(self, name: str, ledger: Ledger, skew_ms: int, schedule: SyncSchedule) -> None:
@@ -181,6 +184,8 @@ class Center:
         self.skew_ms = skew_ms
         self.time = LedgerTime()
         self.expectation = Expectation()
+        self.read_at = NEVER_READ
+        """True time, skew and shift of the newest reading, which holds for all of its millisecond."""
         self.down = 0
         self.listed = True
         self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)

@@ -40,6 +40,8 @@ FURTHER = 0.5
 """Quartile widths of a wait four times as long, before it has taught anything."""
 EARLY_S = 1.0
 """Half of the time between two judgements."""
+LATEST_S = EARLY_S + 0.001
+"""Not due by this is not due in whatever way factors are rounded."""
 PROBES_MAX = 2_000
 
 
@@ -79,8 +81,11 @@ class Intervals:
 
     def judge(self, standing: Callable[[int], int], giving_up_per_s: float, seen_ms: int) -> None:
         """`standing`: visitors of a second still in line at `seen_ms`."""
+        soonest = self._soonest()
         for probe in self._probes:
             passed_s = (seen_ms - probe.made_ms) / 1000
+            if (probe.wait_s + OFFSET_S) * soonest[probe.judged] - OFFSET_S > passed_s + LATEST_S:
+                continue
             while probe.judged < len(SHARES):
                 which, (index, part) = probe.judged, probe.place
                 less, more = self._widths[index][which], self._widths[index + 1][which]
@@ -96,7 +101,12 @@ class Intervals:
                     which,
                     1 - min(1.0, standing(probe.second) / there) if there > 0 else 1.0,
                 )
+                soonest = self._soonest()
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
+
+    def _soonest(self) -> list[float]:
+        """For each of SHARES, the least factor on a median, whatever the wait."""
+        return [exp(min(column)) for column in zip(*self._widths, strict=True)]
 
     def forget(self) -> None:
         self._probes.clear()

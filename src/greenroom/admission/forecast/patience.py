@@ -35,8 +35,11 @@ def judged_s(age_s: float, every_s: float) -> float:
     crowd in steps, and that of its strays not at all.
     """
     steps = (age_s - first_of(every_s) - REPORTED_S) / every_s - 1 + SPREAD / 2
-    whole = int(max(0.0, steps))
-    return every_s * (whole + min(1.0, max(0.0, steps - whole) / SPREAD))
+    if steps <= 0.0:
+        return 0.0
+    whole = int(steps)
+    part = (steps - whole) / SPREAD
+    return every_s * (whole + (part if part < 1.0 else 1.0))
 
 
 class Patience:
@@ -73,14 +76,18 @@ class Patience:
             self._rows = {}
             for second, count, every_s in waiting:
                 age_s = now_s - second
-                earlier_s = judged_s(age_s - passed_s, every_s)
-                if age_s < IN_STEP * every_s:
-                    judged = judged_s(age_s, every_s) - earlier_s
-                else:
-                    judged = passed_s
+                row_s = rows.get(second)
+                judged = passed_s
+                if row_s is None or age_s < IN_STEP * every_s:
+                    earlier_s = judged_s(age_s - passed_s, every_s)
+                    if row_s is None:
+                        row_s = earlier_s
+                    if age_s < IN_STEP * every_s:
+                        judged = judged_s(age_s, every_s) - earlier_s
                 self._waited_s += count * judged
-                self._rows[second] = rows.get(second, earlier_s) + judged
-                longest_s = max(longest_s, every_s)
+                self._rows[second] = row_s + judged
+                if every_s > longest_s:
+                    longest_s = every_s
             if self._rows:
                 first = min(self._rows)
                 left_s = now_s - first - first_of(longest_s) - self._rows[first]

@@ -8,6 +8,7 @@ import pytest
 from config_texts import GOOD, problems
 
 from greenroom.config.load import read_config
+from greenroom.configuration.file_tables import WIDE, read_json
 from greenroom.model.fields import specs
 from greenroom.settings.process import Server
 
@@ -62,3 +63,27 @@ def test_the_name_of_a_data_center_has_one_longest_length_wherever_it_is_written
     assert shared.data_centers == ("d" * longest,)
     refused = [one.partition(": ")[2].partition(":")[0] for one in problems(text(longest + 1))]
     assert {"datacenter", "datacenters[0]"} <= set(refused)
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "-" + "9" * 400, "0x" + "f" * 17, str(1 << 63)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "drain_seconds = {}",
+        "trusted_proxies = [{}]",
+        "[[rooms]]\nname = {}",
+        "[limits]\nhead_s = {}",
+    ],
+)
+def test_a_number_that_no_program_can_keep_is_a_problem(
+    tmp_path: Path, text: str, number: str
+) -> None:
+    (found,) = problems(text.format(number), tmp_path / "greenroom.toml")
+    assert found.endswith("is not TOML: an integer has more than 64 bits")
+    with pytest.raises(ValueError, match=WIDE):
+        read_json(f'{{"a": [{number if number[1:].isdecimal() else 1 << 70}]}}')
+
+
+def test_a_time_that_no_clock_reaches_is_a_problem_of_its_key(tmp_path: Path) -> None:
+    (found,) = problems(f"[limits]\nhead_s = {1 << 60}\n", tmp_path / "greenroom.toml")
+    assert found.startswith("line 2: limits.head_s: must be at most 9007199254740991 seconds")

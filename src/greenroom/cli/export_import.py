@@ -5,7 +5,6 @@ file, and who changed it.
 import json
 import sys
 import tempfile
-import tomllib
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from greenroom.cli.tokens import (
     stop_on_errors,
 )
 from greenroom.config.toml_lines import KeyLines
-from greenroom.configuration.file_tables import step
+from greenroom.configuration.file_tables import read_json, read_toml, step
 from greenroom.model.fields import plural
 from greenroom.web.refusals import Refused
 
@@ -195,7 +194,7 @@ def _read(file: Path) -> tuple[str, Any]:
 def _parsed(text: str, language: str) -> Any:
     """Raises ValueError with the reason for people."""
     try:
-        return json.loads(text) if language == "JSON" else tomllib.loads(text)
+        return read_json(text) if language == "JSON" else read_toml(text)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     except ValueError as error:

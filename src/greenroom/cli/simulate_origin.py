@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from greenroom.cli.show import complain, complain_of, say
+from greenroom.configuration.file_tables import read_toml
 from greenroom.errors import InvalidConfig
 from greenroom.model.fields import plural
 from greenroom.simulator.chance import Streams
@@ -57,7 +58,7 @@ def _cells(one: OriginFigures, oracle: OriginFigures) -> tuple[str, ...]:
 
 def _model(file: Path) -> OriginModel:
     try:
-        return read_model(tomllib.loads(file.read_text(encoding="utf-8")), file.stem)
+        return read_model(read_toml(file.read_text(encoding="utf-8")), file.stem)
     except InvalidConfig as error:
         complain_of(list(error.problems))
     except OSError as error:

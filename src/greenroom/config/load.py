@@ -47,6 +47,7 @@ from greenroom.configuration.file_tables import (
     NamedFiles,
     file_entry,
     read_text,
+    read_toml,
     step,
     unknown_keys,
 )
@@ -124,7 +125,7 @@ def read_config(
     file has `decide`. Raises InvalidConfig with every problem, each with its line.
     """
     try:
-        raw = tomllib.loads(text)
+        raw = read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig([_syntax_problem(str(error), text)]) from None
     except RecursionError:

@@ -3,7 +3,9 @@ files that their keys name.
 """
 
 import hashlib
+import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,41 @@ from greenroom.errors import Problem
 from greenroom.model.configuration import Entry, R
 from greenroom.model.fields import Unique, field_problems, specs, unknown_field, wrong_fields
 from greenroom.web.api_schema import ApiSchema, not_said
+
+WIDE = "an integer has more than 64 bits"
+"""Python reads any, and then cannot write it in a message."""
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """Raises tomllib.TOMLDecodeError or RecursionError."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # more digits than Python reads
+        raise tomllib.TOMLDecodeError(WIDE) from None
+    inside: list[Any] = [raw]
+    while inside:
+        value = inside.pop()
+        if isinstance(value, dict):
+            inside += value.values()
+        elif isinstance(value, list):
+            inside += value
+        elif isinstance(value, int) and value.bit_length() > 63:
+            raise tomllib.TOMLDecodeError(WIDE)
+    return raw
+
+
+def read_json(text: str) -> Any:
+    """Raises ValueError or RecursionError."""
+    return json.loads(text, parse_int=_int)
+
+
+def _int(digits: str) -> int:
+    if len(digits) > 20 or (number := int(digits)).bit_length() > 63:
+        raise ValueError(WIDE)
+    return number
+
 
 ID_PATTERN = r"[A-Za-z0-9_-]+"
 BARE_KEY = re.compile(ID_PATTERN)

@@ -305,6 +305,10 @@ def _no_choice(value: Any, rule: Spec) -> str:
     return _one_of(rule, value) if rule.choices and value not in rule.choices else ""
 
 
+INTEGER_MAX = (1 << 53) - 1
+"""Where a field has no other limit: clocks add it to a time, and JavaScript reads it."""
+
+
 def _wrong_size(value: Any, rule: Spec) -> str:
     if isinstance(value, int):
         size, units = value, rule.unit
@@ -316,8 +320,9 @@ def _wrong_size(value: Any, rule: Spec) -> str:
         return "must not be empty"
     if rule.low is not None and size < rule.low:
         return f"must be at least {with_unit(rule.low, units).strip()}, not {_shown(size)}"
-    if rule.high is not None and size > rule.high:
-        return f"must be at most {with_unit(rule.high, units).strip()}, not {_shown(size)}"
+    high = INTEGER_MAX if rule.high is None and isinstance(value, int) else rule.high
+    if high is not None and size > high:
+        return f"must be at most {with_unit(high, units).strip()}, not {_shown(size)}"
     return ""
 
 

@@ -1,12 +1,12 @@
 """The configuration of the store as one document."""
 
 import json
-import tomllib
 from typing import Any
 
 from starlette.responses import Response
 
 from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
+from greenroom.configuration.file_tables import read_json, read_toml
 from greenroom.model.account import Role
 from greenroom.transfer.export_import import exported, make_true
 from greenroom.web.pages.request import PageRequest
@@ -58,7 +58,7 @@ def take(page: PageRequest) -> Response:
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
+        return read_json(text) if text.lstrip()[:1] == "{" else read_toml(text)
     except (ValueError, RecursionError) as error:
         raise Refused(ApiFault(Code.BAD_BODY, f"this is neither JSON nor TOML: {error}")) from None
 

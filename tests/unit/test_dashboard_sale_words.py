@@ -6,7 +6,8 @@ import pytest
 from config_material import event, room, zone
 
 from greenroom.admission.schedule import Effective, Phase
-from greenroom.dashboard.sale_words import alerted, coming_words, running_words
+from greenroom.alerts.policies import alerted
+from greenroom.dashboard.sale_words import coming_words, running_words
 from greenroom.decision.room_view import RoomView
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.notification import AlertPolicy

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from greenroom.admission.schedule import Phase
+from greenroom.alerts.policies import alerted
 from greenroom.decision.room_view import RoomView
-from greenroom.model.alert_types import ALERTS
 from greenroom.model.branding import Branding
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
@@ -119,21 +119,4 @@ def readiness(
             "/health",
             elsewhere=True,
         ),
-    ]
-
-
-def alerted(known: Configuration, entry: Entry[Room]) -> list[str]:
-    """Names of the policies that notify somebody about the room."""
-    zone = known.zones.get(entry.parent)
-    of_zone = {entry.parent, zone.record.name if zone else ""}
-    of_room = {entry.id, entry.record.name}
-    return [
-        policy.name
-        for policy in known.alert_policies.records()
-        if policy.enabled
-        and (policy.emails or policy.webhook_ids or policy.pagerduty_ids)
-        and policy.alert_type in ALERTS
-        and "waiting_room_id" in ALERTS[policy.alert_type].filters
-        and of_room & set(policy.filters.get("waiting_room_id") or of_room)
-        and of_zone & set(policy.filters.get("zones") or of_zone)
     ]

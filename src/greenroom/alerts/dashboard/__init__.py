@@ -3,3 +3,4 @@
 from greenroom.alerts.dashboard import notifications
 
 PAGES = notifications.PAGES
+SEARCHES = (notifications.find,)

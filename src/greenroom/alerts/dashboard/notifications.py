@@ -1,7 +1,7 @@
 """Notifications: policies, destinations, silences, and what was sent."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -33,7 +33,7 @@ from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import ChangeContext, ConfigChange, opaque_id
 from greenroom.web.pages.forms import Faults, FieldView, field_view, several, unchanged_since
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import Threads, action, view
+from greenroom.web.pages.routing import SearchResult, Threads, action, view
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.time_format import milliseconds, plain_moment
 
@@ -438,6 +438,19 @@ def _policy_field(
         choice for choice in made.choices if choice[0] in ALERTS or choice[0] == values.get(name)
     )
     return replace(made, choices=offered)
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    if page.person.zone_ids:
+        return
+    may = page.person.may(Role.OPERATOR)
+    for policy in page.known.alert_policies.values():
+        if text in f"{policy.record.name} {policy.record.description}".lower():
+            path = f"/notifications/policies/{policy.id}/edit" if may else "/notifications"
+            yield SearchResult("Notification policy", policy.record.name, path)
+    for webhook in page.known.webhooks.values():
+        if text in webhook.record.name.lower():
+            yield SearchResult("Webhook", webhook.record.name, "/notifications")
 
 
 PAGES = (

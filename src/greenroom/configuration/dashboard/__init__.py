@@ -14,3 +14,5 @@ PAGES = (
     *audit.PAGES,
     *explain.PAGES,
 )
+
+SEARCHES = (events.find, rules.find, zones.find, lists.find)

@@ -28,7 +28,7 @@ from greenroom.model.room import LIMITS, TEMPLATE_MAX, Room
 from greenroom.web.pages.forms import Faults, flat, unchanged_since
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import SearchResult, action, view
 from greenroom.web.refusals import Refused
 from greenroom.web.time_format import milliseconds
 
@@ -372,6 +372,18 @@ def ask_removal(page: PageRequest) -> Response:
 def remove(page: PageRequest) -> Response:
     page.change(events.delete(page.zone.id, page.room.id, _entry(page).id))
     return page.redirect(f"/zones/{page.zone.id}/rooms/{page.room.id}/events", notice="removed")
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for room in page.person.rooms(page.known):
+        for entry in page.known.events.of(room.id):
+            if text in f"{entry.record.name} {entry.record.description}".lower():
+                yield SearchResult(
+                    "Event",
+                    entry.record.name,
+                    f"/zones/{room.parent}/rooms/{room.id}/events",
+                    f"in {room.record.name}",
+                )
 
 
 PAGES = (

@@ -1,5 +1,6 @@
 """Named lists that rules use as `$name`: making one, and putting its items in, a line each."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from greenroom.model.fields import form_fields, specs
 from greenroom.model.rule import RuleList
 from greenroom.web.pages.forms import Faults, field_view, unchanged_since
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import SearchResult, action, view
 from greenroom.web.refusals import Refused
 
 FORM = form_fields(RuleList)
@@ -114,6 +115,14 @@ def _items(page: PageRequest, text: str, problems: list[str], status: int = 200)
 def _form(page: PageRequest, values: Any, faults: Faults, status: int = 200) -> Response:
     fields = [field_view(lists.LIST, name, values.get(name, ""), faults) for name in FORM]
     return page.render("list_form.html", status, fields=fields, problems=faults.general)
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.known.lists.values() if not page.person.zone_ids else ():
+        if text in f"${entry.record.name} {entry.record.description}".lower():
+            yield SearchResult(
+                "List", f"${entry.record.name}", f"/lists/{entry.id}", entry.record.description[:80]
+            )
 
 
 PAGES = (

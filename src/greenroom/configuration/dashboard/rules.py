@@ -3,7 +3,7 @@ with.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -37,7 +37,7 @@ from greenroom.rules.fields import ALIASES
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import Faults, unchanged_since
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import SearchResult, action, view
 from greenroom.web.refusals import Refused, not_found
 
 RULES_PATH = "/zones/{zone_id}/rooms/{room_id}/rules"
@@ -315,6 +315,18 @@ def _form(
         },
         expression_max=EXPRESSION_MAX,
     )
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for room in page.person.rooms(page.known):
+        for rule in page.known.rules_of(room.id):
+            if text in f"{rule.expression} {rule.description}".lower():
+                yield SearchResult(
+                    "Rule",
+                    rule.description or rule.expression[:80],
+                    f"/zones/{room.parent}/rooms/{room.id}/rules",
+                    f"in {room.record.name}",
+                )
 
 
 PAGES = (

@@ -1,6 +1,6 @@
 """Zones: the domains that rooms belong to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -21,7 +21,7 @@ from greenroom.web.pages.forms import (
     unchanged_since,
 )
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import SearchResult, action, view
 from greenroom.web.refusals import Refused
 
 FORM = form_fields(Zone, "domain", "limits", "visitors", "pause")
@@ -97,6 +97,12 @@ def _form(
     return page.render(
         "zone_form.html", status, fields=fields, id=id, revision=revision, problems=faults.general
     )
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.person.zones(page.known):
+        if text in entry.record.name and not entry.read_only and page.person.may(Role.OPERATOR):
+            yield SearchResult("Zone", entry.record.name, f"/zones/{entry.id}/edit")
 
 
 PAGES = (

@@ -1,35 +1,27 @@
-"""The search box: rooms and what belongs to them, zones, lists, health checks, notifications,
-settings, pages of the dashboard, and the documentation.
-"""
+"""The search box: rooms, what slices find, settings, pages, and the documentation."""
 
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from starlette.responses import RedirectResponse, Response
 
+from greenroom.alerts import dashboard as alerts
+from greenroom.configuration import dashboard as configuration
 from greenroom.configuration.rooms import ROOM
 from greenroom.dashboard.documents import documents
 from greenroom.dashboard.navigation import visible
 from greenroom.dashboard.pages.rooms import LABELS
+from greenroom.health import dashboard as health
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.room import Room
 from greenroom.web.pages.forms import schema_field
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import view
+from greenroom.web.pages.routing import SearchResult, view
 
 FOUND_MAX = 50
 TYPED_MAX = 12
-
-
-class SearchResult(NamedTuple):
-    kind: str
-    name: str
-    path: str
-    more: str = ""
-    anchor: str = ""
 
 
 def search(page: PageRequest) -> Response:
@@ -57,66 +49,6 @@ def _rooms(page: PageRequest, text: str) -> Iterator[SearchResult]:
 
 def _path(room: Entry[Room]) -> str:
     return f"/zones/{room.parent}/rooms/{room.id}"
-
-
-def _events(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    for room in page.person.rooms(page.known):
-        for entry in page.known.events.of(room.id):
-            if text in f"{entry.record.name} {entry.record.description}".lower():
-                yield SearchResult(
-                    "Event", entry.record.name, f"{_path(room)}/events", f"in {room.record.name}"
-                )
-
-
-def _rules(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    for room in page.person.rooms(page.known):
-        for rule in page.known.rules_of(room.id):
-            if text in f"{rule.expression} {rule.description}".lower():
-                yield SearchResult(
-                    "Rule",
-                    rule.description or rule.expression[:80],
-                    f"{_path(room)}/rules",
-                    f"in {room.record.name}",
-                )
-
-
-def _zones(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    for entry in page.person.zones(page.known):
-        if text in entry.record.name and not entry.read_only and page.person.may(Role.OPERATOR):
-            yield SearchResult("Zone", entry.record.name, f"/zones/{entry.id}/edit")
-
-
-def _lists(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    for entry in page.known.lists.values() if not page.person.zone_ids else ():
-        if text in f"${entry.record.name} {entry.record.description}".lower():
-            yield SearchResult(
-                "List", f"${entry.record.name}", f"/lists/{entry.id}", entry.record.description[:80]
-            )
-
-
-def _checks(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    for entry in page.known.health_checks.values():
-        check = entry.record
-        if page.person.sees(entry.parent) and text in f"{check.name} {check.address}".lower():
-            yield SearchResult(
-                "Health check",
-                check.name,
-                f"/zones/{entry.parent}/health/{entry.id}",
-                f"{check.type} {check.address}",
-            )
-
-
-def _notifications(page: PageRequest, text: str) -> Iterator[SearchResult]:
-    if page.person.zone_ids:
-        return
-    may = page.person.may(Role.OPERATOR)
-    for policy in page.known.alert_policies.values():
-        if text in f"{policy.record.name} {policy.record.description}".lower():
-            path = f"/notifications/policies/{policy.id}/edit" if may else "/notifications"
-            yield SearchResult("Notification policy", policy.record.name, path)
-    for webhook in page.known.webhooks.values():
-        if text in webhook.record.name.lower():
-            yield SearchResult("Webhook", webhook.record.name, "/notifications")
 
 
 def _settings(page: PageRequest, text: str) -> Iterator[SearchResult]:
@@ -158,12 +90,9 @@ def _mentions(text: str) -> Iterator[SearchResult]:
 
 LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
     _rooms,
-    _events,
-    _rules,
-    _zones,
-    _lists,
-    _checks,
-    _notifications,
+    *configuration.SEARCHES,
+    *health.SEARCHES,
+    *alerts.SEARCHES,
     _settings,
     _pages,
     _documents,

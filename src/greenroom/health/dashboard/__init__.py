@@ -3,3 +3,4 @@
 from greenroom.health.dashboard import analytics, checks
 
 PAGES = (*analytics.PAGES, *checks.PAGES)
+SEARCHES = (checks.find,)

@@ -1,6 +1,6 @@
 """Health checks: which origins are well, what each check has seen, and making and changing one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from greenroom.web.pages.forms import (
     unchanged_since,
 )
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import SearchResult, action, view
 from greenroom.web.refusals import ApiFault, Refused
 
 CHECK_PATH = "/zones/{zone_id}/health/{check_id}"
@@ -363,6 +363,18 @@ def _part_field(name: str, values: Mapping[str, Any], faults: Faults) -> FieldVi
         choices=tuple((str(choice), str(choice)) for choice in rule.choices),
         problems=faults.take(name),
     )
+
+
+def find(page: PageRequest, text: str) -> Iterator[SearchResult]:
+    for entry in page.known.health_checks.values():
+        check = entry.record
+        if page.person.sees(entry.parent) and text in f"{check.name} {check.address}".lower():
+            yield SearchResult(
+                "Health check",
+                check.name,
+                f"/zones/{entry.parent}/health/{entry.id}",
+                f"{check.type} {check.address}",
+            )
 
 
 PAGES = (

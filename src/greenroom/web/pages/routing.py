@@ -37,6 +37,16 @@ class PageRoute(NamedTuple):
     threads: Threads = Threads.SHARED
 
 
+class SearchResult(NamedTuple):
+    """Of `find(page, text)` in a slice, which filters what the person may see."""
+
+    kind: str
+    name: str
+    path: str
+    more: str = ""
+    anchor: str = ""
+
+
 def view(
     path: str,
     function: Callable[[Any], Any],

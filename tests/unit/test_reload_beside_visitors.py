@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from greenroom.config.config import Config
 from greenroom.config.load import read_config
 from greenroom.config.source import Stamp
@@ -46,3 +48,22 @@ def test_visitors_are_served_while_a_configuration_is_read() -> None:
 
     asyncio.run(story())
     assert applied == [source.config]
+
+
+def test_an_unexpected_fault_is_told_as_a_configuration_that_is_not_in_use() -> None:
+    source = LongFile()
+    source.served.set()
+
+    async def apply(_config: Config) -> None:
+        raise KeyError("x")
+
+    async def story() -> None:
+        reloader = Reloader(source, source.config, apply, lambda: 1, ())
+        with pytest.raises(KeyError):
+            await reloader.reload()
+        assert (reloader.state.reloads, reloader.state.failures) == (0, 1)
+        assert [str(problem) for problem in reloader.state.problems] == [
+            "file: cannot be used (KeyError): this is a fault of greenroom"
+        ]
+
+    asyncio.run(story())

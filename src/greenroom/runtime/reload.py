@@ -67,7 +67,7 @@ class Reloader:
             seen = now
 
     async def reload(self) -> None:
-        """In a thread (a thousand rooms take 0.1 s). Never raises."""
+        """In a thread (a thousand rooms take 0.1 s). Raises only what no file should cause."""
         before = self._stamp = self._source.stamp()
         try:
             config, self._stamp = await asyncio.to_thread(load_stamped, self._source)
@@ -77,6 +77,10 @@ class Reloader:
             self._refuse(error.problems)
         except (StorageFailed, OSError) as error:
             self._refuse((Problem("data", str(error)),))
+        except Exception as error:
+            reason = f"cannot be used ({type(error).__name__}): this is a fault of greenroom"
+            self._refuse((Problem("file", reason),))
+            raise
         else:
             self._accept(config)
 

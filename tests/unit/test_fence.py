@@ -2,6 +2,7 @@
 its last session must have ended.
 """
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -45,6 +46,14 @@ class Two:
                 ledger.sweep(self.now_ms)
                 self.sync(ledger)
             assert problems(self.coordinator, [self.paris, self.oslo]) == []
+
+    def lasts(self, minutes: int) -> None:
+        """Sessions of both."""
+        self.room = dataclasses.replace(self.room, session_duration=minutes)
+        self.coordinator.configure(self.room)
+        for ledger in (self.paris, self.oslo):
+            ledger.configure(self.room, self.now_ms)
+        self.pass_time(2_000)
 
     def pass_until(self, ms: int) -> None:
         self.pass_time(ms - self.now_ms)
@@ -201,6 +210,33 @@ def test_the_next_coordinator_gives_up_a_data_center_that_it_has_never_heard() -
         == two.coordinator.data_centers["paris"].orphans
         == 0
     )
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_longer_sessions_of_a_silent_data_center_outlast_a_shorter_duration(
+    handed_over: bool,
+) -> None:
+    two = Two()
+    shorter = two.room
+    two.lasts(5)
+    assert two.fill(two.paris, 1) >= 3
+    two.in_touch = False
+    held, longer_ms = two.coordinator.data_centers["paris"].held, two.life_ms
+    two.room = shorter
+    two.coordinator.configure(shorter)
+    if handed_over:
+        rows = {
+            name: center_row(center, ()) for name, center in two.coordinator.data_centers.items()
+        }
+        two.coordinator = recalled(
+            shorter, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True
+        )
+        two.coordinator.fence_ms = FENCE_MS
+    two.pass_until(two.contact_ms + FENCE_MS + FENCE_SLACK_MS + longer_ms)
+    paris = two.coordinator.data_centers["paris"]
+    assert paris.orphans == held
+    two.pass_time(10_000)
+    assert paris.orphans == 0
 
 
 def lost_coordinator(fence_ms: int = FENCE_MS) -> Two:

@@ -50,6 +50,7 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     seen: int = 0  # of all granted, how many have arrived there for certain
     fence_ms: int = 0  # the longest that may be in force; 0: never
     sources: tuple[str, ...] = ()  # of each that is on the way, which gift it is
+    life_ms: int = 0  # the longest possible session there
 
 
 DISCONNECTED_MARGIN = 1.25
@@ -88,6 +89,7 @@ def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int, str], ...
         tuple(leaving.items()), center.retired, center.moved_in, center.moved_out,
         tuple([(ticket_id, renewed_ms) for ticket_id, renewed_ms, _ in on_the_way]),
         center.seen, _fence_ms(center), tuple([source for _, _, source in on_the_way]),
+        center.life_ms,
     )  # fmt: skip
 
 
@@ -143,7 +145,7 @@ def recalled(
 
 
 def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
-    center.recalled = True
+    center.recalled, center.life_ms = True, row.life_ms
     center.epoch, center.heard, center.answered, center.granted = (
         row.epoch,
         row.heard,

@@ -22,7 +22,13 @@ OTHERS = (
     "/page/visitor",
     "/status-page/preview",
 )
-ROWS = [row for row in ROUTES if row.method == "GET" and not row.path.endswith(OTHERS)]
+LOOKS = [row.path for row in ROUTES if row.method == "GET" and not row.path.endswith(OTHERS)]
+IDS = {"name": "limits", "section": "howto", "document": "dashboard", "run_id": "none"}
+"""What stands in paths, beside the ids of the zone and the room."""
+ABSENT = [
+    path for path in LOOKS if not {*re.findall(r"\{(\w+)\}", path)} <= {*IDS, "zone_id", "room_id"}
+]
+"""Of things that are not there: all answer with one page."""
 THEME = "document.documentElement.dataset.bsTheme"
 FILE = '[log]\nlevel = "error"\n[[rooms]]\nname = "shop"\nhost = "shop.example.com"\ntotal_active_users = 5\nnew_users_per_minute = 5\n'
 
@@ -44,9 +50,9 @@ def at(shared_greenroom) -> Iterator[DashboardBrowser]:
         page.get_by_role("button", name="Review").click()
         page.get_by_role("button", name="Create the room").click()
         page.wait_for_url("**/rooms/*notice=created*")
-        window.ids = dict(
+        window.ids = IDS | dict(  # type: ignore[attr-defined]
             zip(("zone_id", "room_id"), re.findall(r"[0-9a-f]{32}", page.url), strict=True)
-        )  # type: ignore[attr-defined]
+        )
         yield window
 
 
@@ -64,7 +70,19 @@ ACTIONS_ASIDE = """[...document.querySelectorAll(".table-scroll")]
   .map((frame) => frame.textContent.trim().slice(0, 60))"""
 
 
-@pytest.mark.parametrize("path", [row.path for row in ROWS])
+@pytest.mark.parametrize("path", ABSENT)
+def test_what_is_not_there_is_the_same_page(at: DashboardBrowser, path: str) -> None:
+    first, other = (
+        at.page.request.get(at.base + path_of(at, one), headers={"Accept": "text/html"})
+        for one in (ABSENT[0], path)
+    )
+    assert (first.status, other.status) == (404, 404)
+    texts = [re.sub("no [a-z ]+ &#39;none&#39;", "", one.text()) for one in (first, other)]
+    mains = [text[text.index("<main") : text.index("</main>")] for text in texts]
+    assert mains[0] == mains[1]
+
+
+@pytest.mark.parametrize("path", [one for one in LOOKS if one not in ABSENT[1:]])
 def test_pages_fit_a_phone_and_have_no_violations(at: DashboardBrowser, path: str) -> None:
     """Every rule in the dark; in the light those again that a colour can break."""
     at.page.emulate_media(color_scheme="dark")

@@ -64,7 +64,6 @@ class Opened:
     running: Running
     memory: Memory
     store: list[str]
-    env: dict[str, str]
 
     @property
     def api(self) -> Api:
@@ -124,7 +123,7 @@ def opened(request, tmp_path_factory, site) -> Iterator[Opened]:
     file = ["--config", str(folder / "greenroom.toml")]
     try:
         running = start.run(*options, *file, *places, env=env).wait_until_ready()
-        yield Opened(running, memory, store, env)
+        yield Opened(running, memory, store)
     finally:
         for process in start.processes:
             if process.alive:
@@ -194,7 +193,7 @@ AUDITED = ("account ada", "list office", "203.0.113.0/24", "zone example.com", "
 
 def test_accounts_tokens_and_the_audit_log_are_there(opened: Opened) -> None:
     for command, lines in opened.memory.commands.items():
-        found = said(command, *opened.store, env=opened.env)
+        found = said(command, *opened.store)
         if command.startswith("audit"):  # worded anew since
             assert [name for name in AUDITED if name not in "\n".join(found)] == []
             lines, found = ([one.rpartition("): ")[0] for one in told] for told in (lines, found))

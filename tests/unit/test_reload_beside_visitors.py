@@ -2,13 +2,18 @@
 
 import asyncio
 import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from greenroom.config.config import Config
 from greenroom.config.load import read_config
 from greenroom.config.source import Stamp
-from greenroom.runtime.reload import Reloader
+from greenroom.configuration.copy import ConfigCopy
+from greenroom.model.configuration import Configuration
+from greenroom.runtime.reload import Reloader, StoreFollower
 
 LONG_S = 60.0
 """Never taken, unless the event loop waits for the file."""
@@ -67,3 +72,18 @@ def test_an_unexpected_fault_is_told_as_a_configuration_that_is_not_in_use() -> 
         ]
 
     asyncio.run(story())
+
+
+def test_so_is_one_in_a_revision_of_the_store(tmp_path: Path) -> None:
+    store: Any = SimpleNamespace(read=lambda: Configuration(revision=7))
+    follower = StoreFollower(store, "store", ConfigCopy(tmp_path / "copy"), lambda: 1)
+
+    async def apply(_known: Configuration) -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        asyncio.run(follower._look(apply, lambda: 0.0, lambda: False))
+    assert follower.state.tried == 7
+    assert [str(problem) for problem in follower.state.problems] == [
+        "data: cannot be used (KeyError): this is a fault of greenroom"
+    ]

@@ -78,8 +78,7 @@ class Reloader:
         except (StorageFailed, OSError) as error:
             self._refuse((Problem("data", str(error)),))
         except Exception as error:
-            reason = f"cannot be used ({type(error).__name__}): this is a fault of greenroom"
-            self._refuse((Problem("file", reason),))
+            self._refuse((_fault("file", error),))
             raise
         else:
             self._accept(config)
@@ -209,6 +208,9 @@ class StoreFollower:
             except (InvalidConfig, StorageFailed) as error:
                 self._refuse(found.revision, error)
                 return
+            except Exception as error:
+                self._refuse(found.revision, InvalidConfig([_fault("data", error)]))
+                raise
             if found is not self._running or self.state.problems:
                 self._took_over(found)
         if self._copied is not found:
@@ -253,3 +255,8 @@ class StoreFollower:
 
 def problems_of(error: InvalidConfig | StorageFailed) -> tuple[Problem, ...]:
     return error.problems if isinstance(error, InvalidConfig) else (Problem("data", str(error)),)
+
+
+def _fault(pointer: str, error: Exception) -> Problem:
+    reason = f"cannot be used ({type(error).__name__}): this is a fault of greenroom"
+    return Problem(pointer, reason)

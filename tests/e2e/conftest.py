@@ -1,8 +1,11 @@
-"""A real Chromium for a module of tests."""
+"""A real Chromium for a module of tests, and both official clients of the API."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import pytest
+from api_rig import Api
 from dashboard_browser import CHROMIUM, chromium
 from playwright.sync_api import Browser, expect
 
@@ -18,3 +21,18 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     """
     with chromium(getattr(request.module, "BROWSER", CHROMIUM)) as found:
         yield found
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def drive(
+    request: pytest.FixtureRequest, api: Api
+) -> Callable[[Callable[[Any], Coroutine[Any, Any, None]]], None]:
+    """Runs a story with an official client of one kind, of the file's `api`."""
+
+    def run(story: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+        async def whole() -> None:
+            await story(api.sdk(asynchronous=request.param))
+
+        asyncio.run(whole())
+
+    return run

@@ -4,7 +4,7 @@ strict validation accepts every answer.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,19 +41,6 @@ def web() -> Iterator[WebReceiver]:
 def api(shared_greenroom) -> Api:
     running = shared_greenroom.config(CONFIG.format(mode="reported"))
     return Api(running.control, create_token(shared_greenroom.data, "sdk", "--scope", "edit"))
-
-
-@pytest.fixture(params=[False, True], ids=["sync", "async"])
-def drive(request, api) -> Callable[[Callable[[Any], Coroutine]], None]:
-    """Runs a story with a client of one kind."""
-
-    def run(story: Callable[[Any], Coroutine]) -> None:
-        async def whole() -> None:
-            await story(api.sdk(asynchronous=request.param))
-
-        asyncio.run(whole())
-
-    return run
 
 
 def test_available_alerts_and_eligible_destinations(drive) -> None:

@@ -2,9 +2,7 @@
 strict validation accepts every answer.
 """
 
-import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import cloudflare
@@ -26,19 +24,6 @@ def api(shared_greenroom) -> Api:
             shared_greenroom.data, "sdk", "--scope", "edit", "--email", "owner@example.com"
         ),
     )
-
-
-@pytest.fixture(params=[False, True], ids=["sync", "async"])
-def drive(request, api) -> Callable[[Callable[[Any], Coroutine]], None]:
-    """Runs a story with a client of one kind."""
-
-    def run(story: Callable[[Any], Coroutine]) -> None:
-        async def whole() -> None:
-            await story(api.sdk(asynchronous=request.param))
-
-        asyncio.run(whole())
-
-    return run
 
 
 def domain() -> str:

@@ -21,6 +21,7 @@ from dashboard_rig import DashboardRig, dashboard_in
 from postgres import Postgres
 from proxy_chain import Chain, chain_of
 from real_proxies import FILES
+from receivers import WebReceiver
 from redis_world import RedisServer
 
 from greenroom.configuration.store import default_url
@@ -450,6 +451,14 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
     started = RedisServer(tmp_path / "redis")
     yield started
     started.kill()
+
+
+@pytest.fixture
+def web() -> Iterator[WebReceiver]:
+    """Takes webhooks."""
+    found = WebReceiver()
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -22,13 +22,6 @@ HERE = '[outbound]\nports = []\nallow = ["127.0.0.1"]\n'
 LIMITS = {"greenroom_wait_time": "1", "greenroom_origin_errors": "50"}
 
 
-@pytest.fixture
-def web() -> Iterator[WebReceiver]:
-    found = WebReceiver()
-    yield found
-    found.close()
-
-
 def with_policies(data: Path, web: WebReceiver) -> None:
     """A policy for every type of alert, before greenroom begins."""
     data.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,6 @@
 secret away.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from api_rig import ACCOUNT, Api, create_token
 from receivers import WebReceiver, until
@@ -26,13 +24,6 @@ new_users_per_minute = 10
 def api(shared_greenroom) -> Api:
     running = shared_greenroom.config(CONFIG)
     return Api(running.control, create_token(shared_greenroom.data, "alerting", "--scope", "edit"))
-
-
-@pytest.fixture
-def web() -> Iterator[WebReceiver]:
-    found = WebReceiver()
-    yield found
-    found.close()
 
 
 def test_a_webhook_that_does_not_take_its_test_is_not_saved(api, web) -> None:

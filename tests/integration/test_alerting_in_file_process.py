@@ -2,7 +2,6 @@
 changes nothing, a reload is followed.
 """
 
-import pytest
 from api_rig import ACCOUNT, Api, create_token
 from receivers import WebReceiver, until
 
@@ -31,11 +30,6 @@ name = "down"
 alert_type = "health_check_status_notification"
 webhooks = ["ours"]
 """
-
-
-@pytest.fixture
-def web() -> WebReceiver:
-    return WebReceiver()
 
 
 def test_a_policy_of_the_file(greenroom, web: WebReceiver, refusing_port, origin) -> None:

@@ -35,13 +35,6 @@ def store(tmp_path: Path) -> Iterator[StoreWithOutbox]:
 
 
 @pytest.fixture
-def web() -> Iterator[WebReceiver]:
-    found = WebReceiver()
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_hurry(monkeypatch)
 

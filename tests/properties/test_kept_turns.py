@@ -30,12 +30,8 @@ from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.visit import Outcome, Standing, make_key
 
 VISITORS = 4
-ADMITTED, ACTIVE, WAITING, GONE = (
-    Standing.ADMITTED,
-    Standing.ACTIVE,
-    Standing.WAITING,
-    Standing.GONE,
-)
+ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
+WAITING, GONE = Standing.WAITING, Standing.GONE
 MINUTE_MS = 60_000
 STEPS = st.lists(
     st.tuples(
@@ -549,9 +545,26 @@ def permits_instead_of_sessions(server: RedisServer, fixed: bool) -> list[str]:
     return twin.found
 
 
+def sought_while_the_coordinator_is_away(server: RedisServer, fixed: bool) -> list[str]:
+    """For six seconds: a turn that is sought already is sought on."""
+    both = TwoDataCenters(server, fixed)
+    twin, there, one, key = both.twin, both.there, ticket_id(1), make_key(START_MS, 1)
+    over_ms = twin.now_ms - 70_000
+    there(TurnsUp(True))
+    for _ in range(6):
+        twin.law(twin.visit(one, key, THERE, over_ms).searching, "a search ends behind a cut")
+        twin.advance(1_000)
+    late = twin.visit(ticket_id(2), key, THERE, over_ms)
+    twin.law(late.standing is GONE, f"a search begins behind a cut: {late}")
+    there(TurnsUp(True, ((one, HERE, 7, 80_000, 900, KEPT),)))
+    twin.law(twin.visit(one, key, THERE, over_ms).kept_ms > 0, "the turn that was sought is lost")
+    return twin.found
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_redis_moves_the_same_turns(server: RedisServer, fixed: bool) -> None:
     assert moving_turns(server, fixed) == []
+    assert sought_while_the_coordinator_is_away(server, fixed) == []
     assert permits_instead_of_sessions(server, fixed) == []
 
 
@@ -566,6 +579,7 @@ def test_redis_moves_the_same_turns(server: RedisServer, fixed: bool) -> None:
         ("failures.is_taken(id) then failures.revive(id) end", "failures.is_taken(id) then end"),
         ("  if what ~= TURN_USED or offset_s > 0 then failures.revive(id) end", "  failures.revive(id)"),
         ("TURN_USED and offset_s > 0 and", "TURN_USED and"),
+        ("(connected() or call('HEXISTS', k.seeks, id) == 1)", "connected()"),
         ("  if what == TURN_USED and offset_s == 0 then return nil end -- ", "  -- "),
         ("(what ~= TURN_USED or taken) and min(OFFSET_MOST_S, end_s - since_s) or 0", "min(OFFSET_MOST_S, end_s - since_s)"),
     ],
@@ -575,7 +589,7 @@ def test_a_redis_that_moves_turns_badly_is_found(
 ) -> None:
     client = server.client()
     with broken_library(client, whole, broken):
-        stories = (moving_turns, permits_instead_of_sessions)
+        stories = (moving_turns, permits_instead_of_sessions, sought_while_the_coordinator_is_away)
         assert any(story(server, fixed) for story in stories for fixed in (False, True))
 
 

@@ -148,8 +148,10 @@ def _claimed(
 
 
 def _turn(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
-    """The session is over; another data center may keep the turn."""
-    if ledger.lease.connected(now_ms) and ledger.moving_turns.seek(ticket_id, now_ms):
+    """The session is over; another data center may keep the turn. A cut ends no search."""
+    turns = ledger.moving_turns
+    begins = ledger.lease.connected(now_ms) or ticket_id in turns.seeks
+    if begins and turns.seek(ticket_id, now_ms):
         return held(len(ledger.line), now_ms)
     return GONE
 

@@ -14,9 +14,9 @@ end
 
 local function searching(key) return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0) end
 
--- The session is over; another data center may keep the turn.
+-- The session is over; another data center may keep the turn. A cut ends no search.
 local function seek_turn(id, key)
-  if connected() and failures.seek(id) then return searching(key) end
+  if (connected() or call('HEXISTS', k.seeks, id) == 1) and failures.seek(id) then return searching(key) end
   return gone()
 end
 

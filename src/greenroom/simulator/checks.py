@@ -172,10 +172,13 @@ class Watch:
         if ledger._method != "fifo" or len(line) > WATCHED_MOST:
             return
         due_ms = now_ms - GRACE_MS  # later ones may be swept by this very try
-        ahead = sum(
-            1
-            for slot in line.slots.values()
-            if line.keys[slot] < key and line.attempted[slot] + line.refresh[slot] > due_ms
+        keys, attempted, refresh = line.keys, line.attempted, line.refresh
+        ahead = len(
+            [
+                slot
+                for slot in line.slots.values()
+                if keys[slot] < key and attempted[slot] + refresh[slot] > due_ms
+            ]
         )
         self._ahead = (
             visitor.number,

@@ -21,6 +21,8 @@ STALE_MS = 4_000
 """An older table is believed less: a minute later its interval is twice as wide."""
 STALE_WIDENS_MS = 60_000
 LINE_OVER_MS = 10_000
+UNREAD = -1
+"""Nobody has asked yet: most tables of a room without a line are never read."""
 SPREAD = (-1, 0, 1, 1)
 
 
@@ -59,8 +61,7 @@ class Outlook:
         self._line_ahead_ms = line_ms - now_ms
         self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
         self._seconds = [second for second, _ in wait_table.ahead]
-        self._stale = 0
-        self._columns = _columns(wait_table, 0.0)
+        self._stale = UNREAD
         self._read = -1
         self.age_s = 0.0
         self.decides = wait_table.learnt
@@ -150,7 +151,8 @@ class Outlook:
         stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
         if stale != self._stale:
             self._stale = stale
-            self._columns = _columns(wait_table, stale / 10 * log(2))
+            if not wait_table.random:
+                self._columns = _columns(wait_table, stale / 10 * log(2))
 
     def _quantiles(self, wait_table: WaitTable) -> Estimate | None:
         waits: list[float] = []

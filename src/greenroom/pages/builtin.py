@@ -296,9 +296,11 @@ Their cookies are their own. A regular expression for Python and JavaScript.
 
 _MOVE = ' <a id=move href="?greenroom=move" target=_blank>{l_move}</a>'
 
-_CALENDAR = ' <a id=calendar href="?greenroom=calendar" download{calendar_hidden}>{calendar}</a>'
+_CALENDAR = (
+    '\u2003<a id=calendar href="?greenroom=calendar" download{calendar_hidden}>{calendar}</a>'
+)
 
-_CALL = ' <a id=call href="?greenroom=call"{call_hidden}>{call}</a>'
+_CALL = '\u2003<a id=call href="?greenroom=call"{call_hidden}>{call}</a>'
 
 _KEPT = "<span id=kept>{kept}</span>"
 

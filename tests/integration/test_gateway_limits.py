@@ -220,6 +220,25 @@ def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
     run(story())
 
 
+@pytest.mark.parametrize(("stalled_s", "status"), [(-1.0, 200), (connection.STALLED_S, 503)])
+def test_an_upload_that_has_stopped_coming_gives_its_origin_connection_to_others(
+    rig, run, monkeypatch, stalled_s, status
+) -> None:
+    async def story() -> None:
+        async with (
+            rig.running(origin_connections=1, origin_queue_s=1, body_first_bytes=0),
+            rig.visitor() as talk,
+        ):
+            talk.send(UNFINISHED)
+            await rig.until(lambda: rig.counts.origin_connections_open, "it is at the origin")
+            assert (await rig.get()).status == status
+            if status == 200:
+                assert status_of(await talk.rest()) == 408
+
+    monkeypatch.setattr(connection, "STALLED_S", stalled_s)
+    run(story())
+
+
 def test_the_addresses_of_one_network_of_ipv6_count_together(rig, run, monkeypatch) -> None:
     addresses = iter(("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"))
 

@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from heapq import nsmallest
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.decision.forwarded import ForwardedPolicy, network_of
@@ -286,8 +287,26 @@ class Gateway:
         )
         for pool in state.pools.values():
             pool.sweep(state.sweep_at)
+            if pool.waiting:
+                _free(pool, connections)
         if not self._closed:
             self._sweeper = state.loop.call_later(self._sweep_s, self._sweep)
+
+
+def _free(pool: Pool, connections: Iterable[VisitorConnection]) -> None:
+    """Uploads that have stopped coming let go of as many connections to the origin as are waited
+    for, the longest silent first.
+    """
+    stalled = [
+        one
+        for one in connections
+        if one.stalled
+        and one.exchange is not None
+        and one.exchange.origin is not None
+        and one.exchange.origin.pool is pool
+    ]
+    for one in nsmallest(pool.waiting, stalled, key=lambda one: one.deadline):
+        one.give_way()
 
 
 def _awaited(pool: Pool) -> Iterator[tuple[float, OriginRequest, Forward]]:

@@ -99,7 +99,10 @@ class Limits:
     )
     keep_alive_s: int = spec("An idle connection is closed after this.", 75, unit="seconds", low=1)
     body_idle_s: int = spec(
-        "Longest silence inside a request body; then 408.", 30, unit="seconds", low=1
+        "Longest silence inside a request body; then 408. 5 s while others wait.",
+        30,
+        unit="seconds",
+        low=1,
     )
     body_rate: int = spec(
         "Lowest average rate of a request body, checked from body_idle_s after its start; then"

@@ -312,6 +312,11 @@ class Pool:
         self.bind(self.bound)
 
     @property
+    def waiting(self) -> int:
+        """Requests that wait for a connection."""
+        return len(self._queue) + len(self._aside)
+
+    @property
     def awaited(self) -> int:
         """Requests whose answer has not begun."""
         return self._open - len(self._idle) - len(self._begun)

@@ -330,18 +330,26 @@ class VisitorConnection(VisitorStream):
 
     @property
     def spare(self) -> bool:
-        """Whether a new connection may take its place: no request is under way, or one whose body
-        has stopped coming.
-        """
+        """Whether a new connection may take its place: no request is under way, or a stalled one."""
+        return self.stalled if self.exchange is not None else not self.write_paused
+
+    @property
+    def stalled(self) -> bool:
+        """The body of the request has stopped coming."""
         body = self.body
-        if self.exchange is None:
-            return not self.write_paused
         return (
-            body is not None
+            self.exchange is not None
+            and not self.exchange.answered
+            and body is not None
             and body.flowing
             and not self.flow.reasons & ORIGIN
             and self.deadline <= self.gateway.now() + self.limits.body_idle_s - STALLED_S
         )
+
+    def give_way(self) -> None:
+        """A stalled one: others wait for its connection to the origin."""
+        if self.exchange is not None:
+            self.exchange.refuse(408, "the body of the request took too long")
 
     def overdue(self) -> None:
         """The deadline has passed. A client that reads slowly, but reads, gets more time."""

@@ -6,7 +6,8 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
 - the measure is an absolute objective (p95 of documents): a learnt baseline drifts into an
   incident, and its probing needs an origin at rest;
 - latency is counted from what it is at rest, whatever the load: between that and the objective lies
-  the line before the origin, which is what admissions change;
+  the line before the origin, which is what admissions change. It shows in the mean too (Little's
+  law), which is less noisy: a p95 that is high alone is no line;
 - growth needs evidence: enough documents, a short line, while the limit binds;
 - a cut is as large as the visitors that wait inside the origin beyond the objective (Little's law),
   and the next cut waits until the last one has taken effect;
@@ -17,7 +18,7 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
 
 from collections import deque
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 
 from greenroom.capacity.histogram import Histogram
 from greenroom.capacity.window import WINDOW_MS, CapacityTarget, OperatorLimits, Window
@@ -34,6 +35,8 @@ WANTED is what it is steered to, and with less than EASY the capacity has grown.
 
 REST_MOST, REST_DRIFT = 0.8, 1.002
 """Latency at rest: largest share of the objective, and its growth in each window."""
+MEAN_LINE = 0.2
+"""By this share of the objective the mean is beyond rest with a line that reaches the objective."""
 
 ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
 
@@ -109,8 +112,10 @@ class CapacityLaw:
         self._cut_ms = 0
         self._easy_s = 0.0
         """How long the line has been short; what was near the objective halves it."""
-        self._rest = 0.0
-        """The lowest share of the objective, forgotten slowly."""
+        self._rest = self._rest_mean = 0.0
+        """The lowest shares of the objective, of p95 and of the mean, forgotten slowly."""
+        self._line = inf
+        """What the mean has beyond its rest, as a share of MEAN_LINE; inf: it is not known."""
         self._objective = 1.0
         """Share of the objective that counts: more when the latency at rest misses it."""
         self._level = 0.0
@@ -175,17 +180,23 @@ class CapacityLaw:
             return self._too_few(samples, now_ms)
         errors = failed / samples
         share = self._share(answered)
-        newest = self._share(self._answered(2)[0])
+        last, _ = self._answered(2)
+        newest = self._share(last)
+        mean, last_mean = (one.mean_ms / self.bounds.objective_ms for one in (answered, last))
         if len(self._recent) == WINDOWS:
             most = max(REST_MOST, self._rest)
             self._rest = min(self._rest * REST_DRIFT or REST_MOST, share, most)
+            drift = REST_DRIFT if self._tail(share) <= GOOD else 1.0
+            self._rest_mean = min(self._rest_mean * drift or mean, mean)
+        if self._rest_mean:
+            self._line = (max(mean, last_mean) - self._rest_mean) / MEAN_LINE
         self._level += (share - self._level) * (passed_s / LEVEL_S if self._level else 1.0)
         self._learn_rest(now_ms, failing=errors > ERRORS_GOOD)
         self._objective = max(1.0, ABOVE_REST * self._rest)
         worst = self._way(max(share, newest))
         self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
-        slow = self._surely_slower(answered, self._objective) and self._way(newest) > GOOD
-        very_slow = self._surely_slower(self._answered(2)[0], VERY_SLOW * self._objective)
+        slow = self._surely_slower(answered, self._objective) and self._tail(newest) > GOOD
+        very_slow = self._surely_slower(last, VERY_SLOW * self._objective)
         if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
             seen = self._seen(max(share, newest), errors)
             self._slow, self._calm = self._slow + 1, 0
@@ -194,6 +205,8 @@ class CapacityLaw:
             return self._cut(window, max(share, newest), now_ms, seen)
         self._slow = 0
         seen = self._seen(max(share, newest), errors)
+        if worst <= GOOD < self._tail(max(share, newest)):
+            seen += " (the mean shows no line)"
         if self.stopped:
             self._calm += 1
             if self._calm < CALM_WINDOWS:
@@ -220,9 +233,13 @@ class CapacityLaw:
     def _share(self, answered: Histogram) -> float:
         return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
 
-    def _way(self, share: float) -> float:
+    def _tail(self, share: float) -> float:
         """Where this share of the objective is between rest, 0, and the objective, 1."""
         return (share - self._rest) / (self._objective - self._rest)
+
+    def _way(self, share: float) -> float:
+        """How long the line is: both p95 and the mean must show it."""
+        return min(self._line, self._tail(share))
 
     def _learn_rest(self, now_ms: int, *, failing: bool) -> None:
         """Far fewer visitors and the same latency: what is left is not a line."""
@@ -233,8 +250,9 @@ class CapacityLaw:
         level = max(level, self._level)
         self._fell_from = (goal, level, since_ms)
         same = SAME * level < self._level < SLOW_AT_REST
-        if same and not failing and self._goal < FELL * goal and self._way(self._level) > WANTED:
+        if same and not failing and self._goal < FELL * goal and self._tail(self._level) > WANTED:
             self._rest, self._fell_from = self._level, (0.0, 0.0, 0)
+            self._rest_mean, self._line = 0.0, inf
 
     # -- what is seen ------------------------------------------------------------------------------
 
@@ -270,7 +288,7 @@ class CapacityLaw:
 
     def _seen(self, share: float, errors: float) -> str:
         objective = self.bounds.objective_ms / 1000
-        near = self._way(share) > GOOD
+        near = self._tail(share) > GOOD
         if errors > ERRORS_BAD or (errors > ERRORS_GOOD and not near):
             return f"{100 * errors:.1f} % of documents failed"
         p95 = f"p95 of documents {share * objective:.2f} s"

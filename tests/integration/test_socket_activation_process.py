@@ -4,6 +4,7 @@ without a lost place.
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,13 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_start import WarmProcess
 
 GREENROOM = Path(sys.executable).with_name("greenroom")
-PASS_ON = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', "
-    "LISTEN_FDNAMES=os.environ['NAMES']); os.execv(sys.argv[2], sys.argv[2:])"
-)
-"""The part of systemd: the socket becomes descriptor 3, and the variables say whose it is."""
 START_S = 60.0
 
 
@@ -41,7 +38,7 @@ class Processes:
         self.listener.listen(4_096)
         self.address = self.listener.getsockname()
         self.folder, self.eventually = folder, eventually
-        self.running: list[subprocess.Popen[str]] = []
+        self.running: list[WarmProcess] = []
         room = '[[rooms]]\nname = "main"\nhost = "*"\ntotal_active_users = 6\nnew_users_per_minute = 100\npace_admissions = false\nconfirm_newcomers = false\n'
         more = (
             'decide = "127.0.0.1:0"\ntrusted_proxies = ["127.0.0.1"]'
@@ -58,26 +55,10 @@ class Processes:
     def start(self, names: str = "") -> int:
         """One more process; its number. It is not waited for."""
         names = names or ("decide" if self.command == "decide" else "visitors")
-        command = [
-            sys.executable,
-            "-c",
-            PASS_ON,
-            str(self.listener.fileno()),
-            GREENROOM,
-            *COMMANDS[self.command],
-            "--config",
-            self.folder / "greenroom.toml",
-        ]
-        env = {**os.environ, "NAMES": names, "PYTHONUNBUFFERED": "1"}
-        with (self.folder / f"log{len(self.running)}").open("w") as log:
-            started = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=log,
-                pass_fds=(self.listener.fileno(),),
-                env=env,
-                text=True,
-            )
+        command = [*COMMANDS[self.command], "--config", str(self.folder / "greenroom.toml")]
+        env = {**os.environ, "LISTEN_FDS": "1", "LISTEN_FDNAMES": names, "PYTHONUNBUFFERED": "1"}
+        with (self.folder / f"log{len(self.running)}").open("wb") as log:
+            started = WarmProcess(command, env, log, third=self.listener.fileno())
         self.running.append(started)
         return len(self.running) - 1
 
@@ -94,7 +75,9 @@ class Processes:
 
     def end(self) -> None:
         for process in self.running:
-            process.terminate()  # killed, a process with workers would leave its Redis behind
+            process.send_signal(
+                signal.SIGTERM
+            )  # killed, a process with workers would leave its Redis behind
         for process in self.running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(60)
@@ -171,7 +154,7 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(
         )  # an upgrade: the new process is there before the old one is told to end
         time.sleep(1.5)  # it gets as far as it can: the data directory is in use
         assert "ready" not in processes.log(new)
-        processes.running[old].terminate()
+        processes.running[old].send_signal(signal.SIGTERM)
         assert processes.running[old].wait(60) == 0
         assert "cut off" not in processes.log(old)
         processes.ready(new)
@@ -179,7 +162,7 @@ def test_restart_and_upgrade_under_load_refuse_no_connection_and_lose_no_place(
         if (
             processes.command != "serve --workers"
         ):  # a restart: the old process has ended before the new one begins
-            processes.running[new].terminate()
+            processes.running[new].send_signal(signal.SIGTERM)
             assert processes.running[new].wait(60) == 0
             processes.ready(processes.start())
         processes.eventually(lambda: sum(served) > before + 20, "visitors are served again")

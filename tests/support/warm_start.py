@@ -35,15 +35,18 @@ class WarmProcess:
         log: BinaryIO | None = None,
         errors: BinaryIO | None = None,
         stdin: BinaryIO | None = None,
+        third: int | None = None,
     ) -> None:
-        """What it prints goes to `log`, or to `stdout` here; its errors as well, or to `errors`."""
+        """What it prints goes to `log`, or to `stdout` here; its errors as well, or to `errors`.
+        `third` becomes descriptor 3, and LISTEN_PID says so: the part of systemd.
+        """
         self.args = [GREENROOM, *arguments]
         self.returncode: int | None = None
         out, write_out = os.pipe()
         if log:
             os.dup2(log.fileno(), write_out)
         self._status, write_status = os.pipe()
-        order = json.dumps([self.args, env, os.getcwd()]).encode()
+        order = json.dumps([self.args, env, os.getcwd(), bool(third)]).encode()
         with _BY_TURNS:
             server = _server()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -54,6 +57,7 @@ class WarmProcess:
                     write_out,
                     errors.fileno() if errors else write_out,
                     write_status,
+                    *([third] if third else []),
                     *([stdin.fileno()] if stdin else []),
                 ],
             )
@@ -152,21 +156,22 @@ _server = functools.cache(_Server)
 def _fork_for_each(orders: socket.socket) -> None:
     """Returns in each child, as what it was ordered to be; does not return in the server."""
     while True:
-        order, fds, flags, _ = socket.recv_fds(orders, 1 << 20, 4)
+        order, fds, flags, _ = socket.recv_fds(orders, 1 << 20, 5)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         if not order:
             os._exit(0)
         assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
+        args, env, folder, listens = json.loads(order)
         out, err, status, *stdin = fds
-        args, env, folder = json.loads(order)
+        third = stdin.pop(0) if listens else None
         assert os.listdir("/proc/self/task") == [str(os.getpid())]  # a fork copies no threads
         if not os.fork():
             orders.close()
             if child := os.fork():  # this one waits for it
                 os.write(status, struct.pack("i", child))
-                for fd in (out, err, *stdin):
+                for fd in fds[:2] + fds[3:]:
                     os.close(fd)
                 ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
                 os.write(status, struct.pack("i", ended))
@@ -182,6 +187,9 @@ def _fork_for_each(orders: socket.socket) -> None:
             os.chdir(folder)
             os.environ.clear()
             os.environ.update(env)
+            if third is not None:
+                os.dup2(third, 3)
+                os.environ["LISTEN_PID"] = str(os.getpid())
             time.tzset()
             sys.argv = args
             return

@@ -1,4 +1,6 @@
-"""Journeys in a real Chromium, each from an empty installation."""
+"""Journeys in a real Chromium: the first ones from an empty installation, later ones in one that is
+in use.
+"""
 
 import time
 
@@ -13,6 +15,17 @@ SCRIPTED_S = 120
 @pytest.fixture
 def running(greenroom, origin):
     return greenroom.config(f'origin = "{origin.url}"\n{EMPTY}')
+
+
+@pytest.fixture(scope="module")
+def used(browser, shared_greenroom) -> DashboardBrowser:
+    """Ada is signed in, and her room has no application yet."""
+    running = shared_greenroom.config(f'origin = "http://127.0.0.1:9"\n{EMPTY}')
+    at = window(browser, running)
+    at.first_sign_in(running.output)
+    make_room(at)
+    at.room = at.page.url.split("?")[0]  # type: ignore[attr-defined]
+    return at
 
 
 def window(browser: Browser, running, **options) -> DashboardBrowser:
@@ -56,10 +69,8 @@ def test_from_the_first_link_to_a_protecting_room(browser, running) -> None:
     expect(used.get_by_role("heading", name="This link does not work any more")).to_be_visible()
 
 
-def test_everything_wrong_is_shown_beside_its_field(browser, running) -> None:
-    at = window(browser, running)
-    page = at.first_sign_in(running.output)
-    make_room(at)
+def test_everything_wrong_is_shown_beside_its_field(used) -> None:
+    page = used.go(used.room)
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Active visitors at once").fill("many")
     page.get_by_label("Host", exact=True).fill("wr ong")
@@ -69,15 +80,12 @@ def test_everything_wrong_is_shown_beside_its_field(browser, running) -> None:
     expect(limit).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_text("must be a whole number, not 'many'")).to_be_visible()
     expect(page.get_by_text("must be a host name in lower case")).to_be_visible()
-    assert at.complaints == []
+    assert used.complaints == []
 
 
-def test_of_two_operators_the_slower_one_is_told(browser, running) -> None:
-    first = window(browser, running)
-    first.first_sign_in(running.output)
-    make_room(first)
-    address = first.page.url.split("?")[0]
-    second = window(browser, running)
+def test_of_two_operators_the_slower_one_is_told(browser, used) -> None:
+    first, address = used, used.room
+    second = DashboardBrowser(browser.new_context(), used.base)
     page = second.go("/sign-in")
     page.get_by_label("User name").fill("ada")
     page.get_by_label("Password").fill(PASSWORD)
@@ -104,9 +112,8 @@ def test_pages_are_read_and_forms_sent_without_scripts(browser, running) -> None
     expect(page.get_by_text("You are signed out.")).to_be_visible()
 
 
-def test_the_keyboard_reaches_everything_in_order(browser, running) -> None:
-    at = window(browser, running)
-    page = at.first_sign_in(running.output)
+def test_the_keyboard_reaches_everything_in_order(used) -> None:
+    page = used.go("/rooms")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
@@ -121,4 +128,4 @@ def test_the_keyboard_reaches_everything_in_order(browser, running) -> None:
     ).first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/audit")
-    assert at.complaints == []
+    assert used.complaints == []

@@ -183,6 +183,7 @@ RESOURCES = {
         },
         {**POLICY, "enabled": False, "name": "others"},
         optional=("description", "filters", "alert_interval"),
+        inner={"filters": ("health_check_id", "zones"), "mechanisms": ("pagerduty", "webhooks")},
     ),
     "cloudflare_notification_policy_webhooks": Resource(
         f"{ALERTING}/destinations/webhooks",
@@ -214,23 +215,28 @@ def result(api: ApiInProcess, method: str, path: str, body: Any = None) -> Any:
 
 
 def planned(resource: Resource, wanted: Attributes) -> Attributes:
+    return {**resource.defaults, **wanted}
+
+
+def with_nulls(resource: Resource, wanted: Attributes) -> Attributes:
+    """The plan, with null for what an object leaves out."""
     inner = {
         name: {**dict.fromkeys(left_out), **wanted[name]}
         for name, left_out in resource.inner.items()
         if name in wanted
     }
-    return {**resource.defaults, **wanted, **inner}
+    return planned(resource, {**wanted, **inner})
 
 
 def to_update(resource: Resource, wanted: Attributes, state: Attributes) -> Attributes:
     """Null for what was set and has no default."""
     gone = {name: None for name in resource.optional if state.get(name) is not None}
-    return {**gone, **planned(resource, wanted)}
+    return {**gone, **with_nulls(resource, wanted)}
 
 
 def differences(resource: Resource, wanted: Attributes, state: Attributes) -> Attributes:
     """What the next plan would change: attribute -> (state, plan)."""
-    plan = {**dict.fromkeys(resource.optional), **planned(resource, wanted)}
+    plan = {**dict.fromkeys(resource.optional), **with_nulls(resource, wanted)}
     return {
         name: (state.get(name), value)
         for name, value in plan.items()

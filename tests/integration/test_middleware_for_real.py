@@ -127,9 +127,26 @@ def seen(answer: Any) -> dict[str, str]:
     return dict(json.loads(answer.body)["headers"])
 
 
+async def talk(server: Server, inside: Any) -> None:
+    """Over a WebSocket, which only the visitor who is inside gets."""
+    url, cookie = (
+        "ws://{}:{}/chat".format(*server.address),
+        f"__cfwaitingroom={inside.cookies['__cfwaitingroom']}",
+    )
+    async with websockets.connect(url, additional_headers={"Cookie": cookie}) as socket:
+        for text in ("hello", "x" * 100_000):
+            await socket.send(text)
+            assert await socket.recv() == text
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        await websockets.connect(url)
+    assert refused.value.response.status_code == 503
+    assert b"waiting room" in refused.value.response.body
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: Any) -> None:
-    server = start(name)
+    room = 'enabled_origin_commands = ["revoke"]\n'
+    server = start(name, room=room)
     first, second = server.visitor(), server.visitor()
     first.cookies["own"] = "1"
     answer = first.get("/shop?a=1")
@@ -170,9 +187,11 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
         )
         == 400
     )
+    if name == "uvicorn":
+        asyncio.run(talk(server, first))
     server.end(signal.SIGKILL)
 
-    again = start(name)
+    again = start(name, room=room)
     visitor = again.visitor()
     visitor.cookies = dict(first.cookies)
     # gunicorn's workers outlive its main process by about a second and keep the data directory for
@@ -182,48 +201,15 @@ def test_a_whole_visit_under_a_real_server(name: str, start: Start, greenroom: A
     assert (held.status, held.waiting) == (200, True), (
         "the session outlives a kill: it is in the journal"
     )
+    ended = visitor.get("/revoke")
+    assert (ended.status, ended.headers["Cf-Waiting-Room-Command"]) == (200, None)
+    assert "__cfwaitingroom" not in visitor.cookies
+    assert not again.visitor().get("/").waiting, "the application has ended the session"
     assert again.end() in (0, -signal.SIGTERM), (
         "uvicorn ends as the signal says, after it has closed everything"
     )
     if name == "uvicorn":
         assert "the application ends" in again.log.read_text()
-
-
-async def talk(server: Server, inside: Any) -> None:
-    """Over a WebSocket, which only the visitor who is inside gets."""
-    url, cookie = (
-        "ws://{}:{}/chat".format(*server.address),
-        f"__cfwaitingroom={inside.cookies['__cfwaitingroom']}",
-    )
-    async with websockets.connect(url, additional_headers={"Cookie": cookie}) as socket:
-        for text in ("hello", "x" * 100_000):
-            await socket.send(text)
-            assert await socket.recv() == text
-    with pytest.raises(websockets.InvalidStatus) as refused:
-        await websockets.connect(url)
-    assert refused.value.response.status_code == 503
-    assert b"waiting room" in refused.value.response.body
-
-
-def test_websockets_and_their_refusal(start: Start) -> None:
-    server = start("uvicorn")
-    visitor = server.visitor()
-    assert not visitor.get("/").waiting
-    asyncio.run(talk(server, visitor))
-
-
-def test_a_room_that_obeys_the_application_ends_a_session(start: Start) -> None:
-    for name in ("uvicorn", "gunicorn"):
-        server = start(name, room='enabled_origin_commands = ["revoke"]\n')
-        visitor = server.visitor()
-        ended = visitor.get("/revoke")
-        assert (ended.status, ended.headers["Cf-Waiting-Room-Command"]) == (200, None), (
-            server.log.read_text()
-        )
-        assert "__cfwaitingroom" not in visitor.cookies
-        assert not server.visitor().get("/").waiting, "the place is free again"
-        server.end()
-        shutil.rmtree(server.log.parent / "data")
 
 
 def test_several_workers_need_redis(start: Start, server: Any, greenroom: Any) -> None:

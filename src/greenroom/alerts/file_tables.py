@@ -4,7 +4,7 @@ Secrets come from files, which are watched like the configuration file. Policies
 and services by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from greenroom.configuration.file_tables import (
 )
 from greenroom.errors import Problem
 from greenroom.model.alert_types import ALERTS
-from greenroom.model.configuration import Entry
+from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.fields import spec, specs
 from greenroom.model.notification import (
     DESTINATIONS_MAX,
@@ -178,4 +178,17 @@ def _policy(known: Mapping[str, set[str]], entry: Mapping[str, Any], at: str) ->
     }, problems
 
 
-TABLES = FileTables(("webhooks", "pagerduty_services", "alert_policies"), _read_file)
+def _file_lines(documents: Configuration) -> Iterator[str]:
+    for webhook in documents.webhooks.records():
+        yield f"webhook    {webhook.name}: {webhook.shown_url}"
+    for service in documents.pagerduty_services.records():
+        yield f"pagerduty  {service.name}"
+    for policy in documents.alert_policies.records():
+        to = [*policy.emails]
+        to += [documents.webhooks[key].record.name for key in policy.webhook_ids]
+        to += [documents.pagerduty_services[key].record.name for key in policy.pagerduty_ids]
+        off = "" if policy.enabled else ", switched off"
+        yield f"alert      {policy.name}: {policy.alert_type} to {', '.join(to)}{off}"
+
+
+TABLES = FileTables(("webhooks", "pagerduty_services", "alert_policies"), _read_file, _file_lines)

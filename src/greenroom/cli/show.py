@@ -12,11 +12,12 @@ from typing import TextIO
 
 from greenroom.config.addresses import address_of, store_shown
 from greenroom.config.config import Config
+from greenroom.config.documents import SLICES
 from greenroom.config.served import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
-from greenroom.model.fields import plural, printable, specs, with_unit
+from greenroom.model.fields import plural, printable, specs
 from greenroom.model.room import Room
 from greenroom.model.route import CookieAttributes
 from greenroom.model.rule import Rule
@@ -148,34 +149,14 @@ def show_config(config: Config) -> None:
 
 
 def beside_rooms(config: Config) -> Iterator[str]:
-    documents = config.documents
-    for check in documents.health_checks.records():
-        off = ", suspended" if check.suspended else ""
-        at = f"{check.type} {check.address}, port {check.port}"
-        yield f"check      {check.name}: {at}, every {with_unit(check.interval, 'seconds')}{off}"
-    for webhook in documents.webhooks.records():
-        yield f"webhook    {webhook.name}: {webhook.shown_url}"
-    for service in documents.pagerduty_services.records():
-        yield f"pagerduty  {service.name}"
-    for policy in documents.alert_policies.records():
-        to = [*policy.emails]
-        to += [documents.webhooks[key].record.name for key in policy.webhook_ids]
-        to += [documents.pagerduty_services[key].record.name for key in policy.pagerduty_ids]
-        off = "" if policy.enabled else ", switched off"
-        yield f"alert      {policy.name}: {policy.alert_type} to {', '.join(to)}{off}"
-    for page in documents.status_pages.records():
-        rooms, checks = _names(page.rooms), _names(page.health_checks)
-        yield f"status     {page.where}: {page.title}; rooms {rooms}; health checks {checks}"
+    for tables in SLICES:
+        yield from tables.lines(config.documents)
     for crawler in config.crawlers:
         yield f"crawler    {crawler.name}: {crawler.category}"
     if server := config.sending.mail_server:
         yield f"mail       {server.host}:{server.port} as {server.sender}"
     if config.oidc:
         yield f"sign-in    {config.oidc.entry.issuer}"
-
-
-def _names(names: tuple[str, ...]) -> str:
-    return "all" if "*" in names else ", ".join(names) or "none"
 
 
 def room_lines(room: Room) -> list[str]:

@@ -56,7 +56,7 @@ from greenroom.status_page import pages as status_pages
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Several
 
-SLICES = (health.TABLES, status_pages.TABLES, alerting.TABLES)
+SLICES = (health.TABLES, alerting.TABLES, status_pages.TABLES)
 TABLES = ("lists", "rooms", *(name for one in SLICES for name in one.names))
 """Names of the tables that are documents."""
 

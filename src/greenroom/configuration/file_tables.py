@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from greenroom.errors import Problem
-from greenroom.model.configuration import Entry, R
+from greenroom.model.configuration import Configuration, Entry, R
 from greenroom.model.fields import Unique, field_problems, specs, unknown_field, wrong_fields
 from greenroom.web.api_schema import ApiSchema, not_said
 
@@ -211,8 +211,9 @@ def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
 class FileTables(NamedTuple):
     """Tables of the configuration file that a slice reads: (whole file, files, problems) -> entries.
 
-    `read` adds what is wrong to the problems.
+    `read` adds what is wrong to the problems. `lines`: what `greenroom check` shows of them.
     """
 
     names: tuple[str, ...]
     read: Callable[[Mapping[str, Any], NamedFiles, list[Problem]], list[Entry[Any]]]
+    lines: Callable[[Configuration], Iterator[str]]

@@ -1,6 +1,6 @@
 """Health checks of a zone: validation, changes, and how the API shows them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from greenroom.health.rules.condition import shown_status
 from greenroom.health.service import HealthService
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.fields import NAME_WORDS, Spec, plain_type, spec, specs
+from greenroom.model.fields import NAME_WORDS, Spec, plain_type, spec, specs, with_unit
 from greenroom.model.health_check import (
     ALL_REGIONS,
     CHECKS_MAX,
@@ -369,4 +369,11 @@ def _file_values(raw: dict[str, Any], pointer: str) -> TableRead:
     return effective(values) | {"id": named}, problems
 
 
-TABLES = FileTables(("health_checks",), _read_file)
+def _file_lines(documents: Configuration) -> Iterator[str]:
+    for check in documents.health_checks.records():
+        off = ", suspended" if check.suspended else ""
+        at = f"{check.type} {check.address}, port {check.port}"
+        yield f"check      {check.name}: {at}, every {with_unit(check.interval, 'seconds')}{off}"
+
+
+TABLES = FileTables(("health_checks",), _read_file, _file_lines)

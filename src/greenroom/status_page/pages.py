@@ -1,6 +1,6 @@
 """Status pages in the store, beside the configuration file's. An extension."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -125,4 +125,14 @@ def _read_file(
     return pages
 
 
-TABLES = FileTables(("status_pages",), _read_file)
+def _file_lines(documents: Configuration) -> Iterator[str]:
+    for page in documents.status_pages.records():
+        rooms, checks = _names(page.rooms), _names(page.health_checks)
+        yield f"status     {page.where}: {page.title}; rooms {rooms}; health checks {checks}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return "all" if "*" in names else ", ".join(names) or "none"
+
+
+TABLES = FileTables(("status_pages",), _read_file, _file_lines)

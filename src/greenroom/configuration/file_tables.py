@@ -209,9 +209,8 @@ def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
 
 
 class FileTables(NamedTuple):
-    """Tables of the configuration file that a slice reads: (whole file, files, problems) -> entries.
-
-    `read` adds what is wrong to the problems. `lines`: what `greenroom check` shows of them.
+    """Tables of the configuration file that a slice reads. `read` gets the whole file and adds what
+    is wrong to the problems. `lines`: what `greenroom check` shows of them.
     """
 
     names: tuple[str, ...]

@@ -141,6 +141,15 @@ def test_while_the_origin_is_unhealthy_those_in_line_see_that_their_place_is_kep
     assert page.shown("wait") == "", "nobody can say how long it takes"
 
 
+@pytest.mark.parametrize("changes", [{"queue_all": True}, {"origin_stops": "unhealthy"}])
+def test_a_place_that_an_update_brings_has_its_label(changes: dict[str, Any]) -> None:
+    """The updates of a view have only what differs: the style shows the label with the place."""
+    page = PAGE.html(held(in_line=False, position=0, **changes))
+    assert b"<p id=label>Your place" in page
+    assert b"<p id=hero hidden>" in page
+    assert b"#label:has(+[hidden]){display:none}" in page.replace(b"+ ", b"+")
+
+
 def test_the_line_says_place_people_ahead_wait_and_time() -> None:
     page = Elements(PAGE.html(held()))
     shown = {

@@ -233,9 +233,8 @@ def _pieces(
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
-    texts["hero_hidden"] = texts["label_hidden"] = (
-        f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
-    )
+    texts["hero_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
+    texts["label_hidden"] = "" if layout.hero and texts["label"] else " hidden"  # else by the hero
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"

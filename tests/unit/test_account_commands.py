@@ -85,3 +85,9 @@ def test_two_step_sign_in_is_listed_and_reset(tmp_path: Path) -> None:
     assert run(tmp_path, "list").output == "bob  viewer  all zones  two-step sign-in\n"
     assert "password alone" in run(tmp_path, "reset-two-step", "bob").output
     assert run(tmp_path, "list").output == "bob  viewer  all zones\n"
+
+
+def test_a_guess_at_a_password_costs_what_rfc_9106_recommends() -> None:
+    costs = accounts._hasher
+    assert costs.memory_cost >= 64 * 1024
+    assert costs.time_cost >= 3

@@ -92,6 +92,7 @@ class CallSite:
         )
         self.inside = full(site)
         self.others: list[Browser] = []
+        self._due_ms: dict[Browser, int] = {}
 
     async def visit(
         self,
@@ -135,8 +136,11 @@ class CallSite:
         end_ms = self.site.clock.ms + ms
         while self.site.clock.ms < end_ms and not until():
             self.site.advance(LOOK_MS)
+            now_ms = self.site.clock.ms
             for browser in self.others:
-                browser.visit()
+                if self._due_ms.get(browser, 0) <= now_ms:
+                    browser.visit()
+                    self._due_ms[browser] = now_ms + browser.retry_s * 1000
             await self.sender.look()
             await self.sender.sent()
 

@@ -165,10 +165,8 @@ class CallSender:
             self._again[room_id, ticket_id] = self._now_ms() + LOOK_MAX_MS
             return
         if schedule is None or found is None:
-            began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
             theirs = found is None and self._lease_of is not None
-            if self._now_ms() - began_ms >= (SEALED_MS if theirs else UNUSABLE_MS):
-                await self._calls.store.drop(room_id, ticket_id)
+            await self._drop_in_time(room_id, ticket_id, SEALED_MS if theirs else UNUSABLE_MS)
             return
         (call, sealed), now_ms, room = found, self._now_ms(), schedule.now
         key = room.draw.key(ticket_id, call.key) if room.draw else call.key
@@ -194,6 +192,12 @@ class CallSender:
             sending = Handover(room, ticket_id, call, sealed, todo.message, now_ms, estimate, draws)
             self._busy[room_id, ticket_id] = asyncio.create_task(self._send(sending))
         elif todo.ends:
+            await self._calls.store.drop(room_id, ticket_id)
+
+    async def _drop_in_time(self, room_id: str, ticket_id: bytes, after_ms: int) -> None:
+        """Once it could not be used for that long."""
+        began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
+        if self._now_ms() - began_ms >= after_ms:
             await self._calls.store.drop(room_id, ticket_id)
 
     async def _is_ours(self, center: str) -> bool:

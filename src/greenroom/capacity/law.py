@@ -179,9 +179,37 @@ class CapacityLaw:
             self._slow = 0
             return self._too_few(samples, now_ms)
         errors = failed / samples
-        share = self._share(answered)
         last, _ = self._answered(2)
-        newest = self._share(last)
+        share, newest = self._share(answered), self._share(last)
+        self._learn_line(answered, last, share, passed_s)
+        self._learn_rest(now_ms, failing=errors > ERRORS_GOOD)
+        self._objective = max(1.0, ABOVE_REST * self._rest)
+        highest = max(share, newest)
+        worst = self._way(highest)
+        self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
+        seen = self._seen(highest, errors)
+        slow = self._surely_slower(answered, self._objective) and self._tail(newest) > GOOD
+        very_slow = self._surely_slower(last, VERY_SLOW * self._objective)
+        if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
+            self._slow, self._calm = self._slow + 1, 0
+            if self._slow < 2:
+                return self._target(f"{seen} in one window: {self._holds()}", nobody=True)
+            return self._cut(window, highest, now_ms, seen)
+        self._slow = 0
+        if worst <= GOOD < self._tail(highest):
+            seen += " (the mean shows no line)"
+        if self.stopped:
+            self._calm += 1
+            if self._calm < CALM_WINDOWS:
+                return self._target(f"{seen}: admissions go on if it stays so")
+            self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
+        failing = errors > ERRORS_GOOD and failed > 1
+        return self._go_on(window, self._way(share), worst, passed_s, seen, failing=failing)
+
+    def _learn_line(
+        self, answered: Histogram, last: Histogram, share: float, passed_s: float
+    ) -> None:
+        """What p95 and the mean are at rest, and how long the mean shows the line to be."""
         mean, last_mean = (one.mean_ms / self.bounds.objective_ms for one in (answered, last))
         if len(self._recent) == WINDOWS:
             most = max(REST_MOST, self._rest)
@@ -191,39 +219,6 @@ class CapacityLaw:
         if self._rest_mean:
             self._line = (max(mean, last_mean) - self._rest_mean) / MEAN_LINE
         self._level += (share - self._level) * (passed_s / LEVEL_S if self._level else 1.0)
-        self._learn_rest(now_ms, failing=errors > ERRORS_GOOD)
-        self._objective = max(1.0, ABOVE_REST * self._rest)
-        worst = self._way(max(share, newest))
-        self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
-        slow = self._surely_slower(answered, self._objective) and self._tail(newest) > GOOD
-        very_slow = self._surely_slower(last, VERY_SLOW * self._objective)
-        if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
-            seen = self._seen(max(share, newest), errors)
-            self._slow, self._calm = self._slow + 1, 0
-            if self._slow < 2:
-                return self._target(f"{seen} in one window: {self._holds()}", nobody=True)
-            return self._cut(window, max(share, newest), now_ms, seen)
-        self._slow = 0
-        seen = self._seen(max(share, newest), errors)
-        if worst <= GOOD < self._tail(max(share, newest)):
-            seen += " (the mean shows no line)"
-        if self.stopped:
-            self._calm += 1
-            if self._calm < CALM_WINDOWS:
-                return self._target(f"{seen}: admissions go on if it stays so")
-            self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
-        failing = errors > ERRORS_GOOD and failed > 1
-        if worst > GOOD or failing:
-            self._easy_s /= 2
-        else:
-            self._cut_from = (0.0, 0.0)
-        if failing:
-            return self._target(f"{seen}: {self._holds()}")
-        if self._peak and self._goal > NEAR * self._peak:
-            return self._steer(window, self._way(share), worst, passed_s, seen)
-        if worst > GOOD:
-            return self._target(f"{seen}: {self._holds()}")
-        return self._grow(window, GROWTH_A_MINUTE ** (self._ease / 60), passed_s, seen)
 
     def _surely_slower(self, answered: Histogram, share: float) -> bool:
         """Whether more than 5 % took longer than this share of the objective, and not by chance."""
@@ -370,6 +365,21 @@ class CapacityLaw:
             and not newest.failed
             and documents.quantile_ms(QUANTILE) <= self.bounds.objective_ms
         )
+
+    def _go_on(
+        self, window: Window, way: float, worst: float, passed_s: float, seen: str, *, failing: bool
+    ) -> CapacityTarget:
+        if worst > GOOD or failing:
+            self._easy_s /= 2
+        else:
+            self._cut_from = (0.0, 0.0)
+        if failing:
+            return self._target(f"{seen}: {self._holds()}")
+        if self._peak and self._goal > NEAR * self._peak:
+            return self._steer(window, way, worst, passed_s, seen)
+        if worst > GOOD:
+            return self._target(f"{seen}: {self._holds()}")
+        return self._grow(window, GROWTH_A_MINUTE ** (self._ease / 60), passed_s, seen)
 
     def _steer(
         self, window: Window, way: float, worst: float, passed_s: float, seen: str

@@ -487,6 +487,19 @@ def test_two_data_centers_agree_on_who_is_before_someone(
     )
 
 
+def test_a_table_is_read_by_places_also_where_the_method_has_just_changed() -> None:
+    """And never with what was read of the table before it."""
+    outlook = outlook_on(Past().wait_table(100))
+    for method, waiting in (("fifo", 40), ("random", 2_000), ("fifo", 700)):
+        wait_table = Past(method=method).wait_table(waiting)
+        now_ms = wait_table.made_ms
+        outlook.fifo(5, START_MS, now_ms)
+        outlook.take(wait_table, now_ms, now_ms)
+        for place in (1, 30, 400):
+            fresh = outlook_on(wait_table).fifo(place, START_MS, now_ms)
+            assert outlook.fifo(place, START_MS, now_ms) == fresh
+
+
 @given(st.floats(0, 5_000), st.floats(0, 5_000))
 def test_only_a_change_of_a_minute_and_a_quarter_is_news(expected_s: float, now_s: float) -> None:
     word = drifted(expected_s, now_s)

@@ -21,8 +21,6 @@ STALE_MS = 4_000
 """An older table is believed less: a minute later its interval is twice as wide."""
 STALE_WIDENS_MS = 60_000
 LINE_OVER_MS = 10_000
-UNREAD = -1
-"""Nobody has asked yet: most tables of a room without a line are never read."""
 SPREAD = (-1, 0, 1, 1)
 
 
@@ -61,7 +59,7 @@ class Outlook:
         self._line_ahead_ms = line_ms - now_ms
         self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
         self._seconds = [second for second, _ in wait_table.ahead]
-        self._stale = UNREAD
+        self._stale, self._columns = 0, ()
         self._read = -1
         self.age_s = 0.0
         self.decides = wait_table.learnt
@@ -96,7 +94,7 @@ class Outlook:
         index = bisect_left(people, count, 1)
         if index == len(people):
             return None
-        low, middle, high, top = self._columns
+        low, middle, high, top = self._columns or self._widened(wait_table)
         below, passed_s = index - 1, self.age_s
         part = (count - people[below]) / (people[index] - people[below])
         p25_s = low[below] + part * (low[index] - low[below]) - passed_s
@@ -150,9 +148,12 @@ class Outlook:
         self._gone = wait_table.people[-1] if gone is None else gone
         stale = -(-max(0, age_ms - STALE_MS) * 10 // STALE_WIDENS_MS)
         if stale != self._stale:
-            self._stale = stale
-            if not wait_table.random:
-                self._columns = _columns(wait_table, stale / 10 * log(2))
+            self._stale, self._columns = stale, ()
+
+    def _widened(self, wait_table: WaitTable) -> tuple[list[float], ...]:
+        """Once a visitor asks: most tables of a room without a line are never read."""
+        self._columns = _columns(wait_table, self._stale / 10 * log(2))
+        return self._columns
 
     def _quantiles(self, wait_table: WaitTable) -> Estimate | None:
         waits: list[float] = []

@@ -19,7 +19,7 @@ deadline, looked at by the gateway's sweep: there is no timer per request.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections.abc import Collection
 from functools import partial
 from random import random
 from typing import cast
@@ -375,9 +375,11 @@ class Connections:
     ) -> None:
         self._gateway, self._handshakes, self._descriptors = gateway, handshakes, descriptors
         self.open: set[VisitorConnection] = set()
-        self._per_address: Counter[str] = Counter()
-        self._exhausted: dict[str, float] = {}
-        """Networks (empty: all) without spare connections, until the sweep at this time."""
+        self._of: dict[str, set[VisitorConnection]] = {}
+        """By network; without those of trusted proxies."""
+        self._exhausted: set[str] = set()
+        """Networks (empty: all) without spare connections, until the sweep at `_until`."""
+        self._until = 0.0
 
     def admit(self, connection: VisitorConnection) -> bool:
         """Registers a new connection; False when a limit of connections is reached, and none
@@ -388,11 +390,15 @@ class Connections:
         most, fits = limits.connections_per_address, True
         if most and not peer.is_trusted_at(""):  # the host is not known yet, so no zone's
             network = network_of(peer.address)
-            fits = self._per_address[network] < most or self._make_room(most, network)
-            self._per_address[network] += 1
+            there = self._of.get(network, ())
+            fits = len(there) < most or self._make_room(most, there, network)
+            self._of.setdefault(network, set()).add(connection)
         fits = (
             fits
-            and (len(self.open) < limits.connections or self._make_room(limits.connections))
+            and (
+                len(self.open) < limits.connections
+                or self._make_room(limits.connections, self.open)
+            )
             and self.has_descriptors(connection.flow.descriptor)
         )
         self.open.add(connection)
@@ -401,24 +407,19 @@ class Connections:
         counts.connections_refused += not fits
         return fits
 
-    def _make_room(self, most: int, network: str = "") -> bool:
-        """Closes spare connections (of this network), one of `SHED_PART` at once."""
-        sweep_at = self._gateway.sweep_at
-        if self._exhausted.get(network) == sweep_at:
+    def _make_room(
+        self, most: int, there: Collection[VisitorConnection], network: str = ""
+    ) -> bool:
+        """Closes spare ones of these, one of `SHED_PART` at once."""
+        if self._until != self._gateway.sweep_at:
+            self._until = self._gateway.sweep_at
+            self._exhausted.clear()
+        if network in self._exhausted:
             return False
         wanted = 1 + most // SHED_PART
-        shed = self._descriptors.shed(
-            (
-                one
-                for one in self.open
-                if one.spare and (not network or network_of(one.peer.address) == network)
-            ),
-            wanted,
-        )
+        shed = self._descriptors.shed((one for one in there if one.spare), wanted)
         if len(shed) < wanted:
-            self._exhausted = {
-                where: at for where, at in self._exhausted.items() if at == sweep_at
-            } | {network: sweep_at}
+            self._exhausted.add(network)
         return self._leave(*shed)
 
     def forget(self, connection: VisitorStream) -> None:
@@ -431,11 +432,11 @@ class Connections:
             if connection in self.open:
                 self.open.discard(connection)
                 self._gateway.counts.connections_open -= 1
-                address = network_of(connection.peer.address)
-                if address in self._per_address:
-                    self._per_address[address] -= 1
-                    if self._per_address[address] <= 0:
-                        del self._per_address[address]
+                network = network_of(connection.peer.address)
+                there = self._of.get(network, set())
+                there.discard(connection)
+                if not there:
+                    self._of.pop(network, None)
         return bool(connections)
 
     def has_descriptors(self, number: int) -> bool:

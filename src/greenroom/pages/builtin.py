@@ -253,7 +253,7 @@ def _pieces(
 def _said(view: str, words: Language) -> Mapping[str, str]:
     # A drawn line is a line, but its visitors do not enter in the order of arrival.
     if view == "drawn":
-        return {**words.views["fifo"], "lead": words.views["shuffle"]["lead"]}
+        return {**words.views["fifo"], "lead": words.draw["lead"]}
     return words.views[view]
 
 
@@ -354,7 +354,7 @@ def _kept(words: Language, away_minutes: int) -> bytes:
     """Whether the page has to stay open."""
     if not away_minutes:
         return words.labels["keep"].encode()
-    return words.calendar["away"].replace("{minutes}", str(away_minutes)).encode()
+    return words.calendar["away"].replace("{minutes}", words.number(away_minutes)).encode()
 
 
 @lru_cache(None)

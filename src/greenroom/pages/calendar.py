@@ -33,7 +33,7 @@ def calendar_entry(
     turn, site = words.script["turn"], brand.title.removeprefix(" · ") or host
     note = words.calendar["note"]
     if claim_min:
-        note = words.calendar["away"].replace("{minutes}", str(claim_min))
+        note = words.calendar["away"].replace("{minutes}", words.number(claim_min))
     lines = (
         "BEGIN:VCALENDAR",
         "VERSION:2.0",

@@ -8,7 +8,7 @@ import msgspec
 from greenroom.model.answer import AnswerHeaders
 from greenroom.model.call import TRAVEL_MINUTES
 from greenroom.pages.brand import Brand
-from greenroom.pages.builtin import alone_page, content_security_policy, source
+from greenroom.pages.builtin import alone_page, content_security_policy, hash_of, source
 from greenroom.pages.language import language
 from greenroom.pages.move_page import button
 
@@ -51,9 +51,10 @@ def call_page(
         f"<p id=plain>{said['script']}</p>"
         f"<p>{said['kept']}</p>"
         f"{'<p>' + words.views['shuffle']['lead'] + '</p>' if draws else ''}"
-        f'<p><a href="?">{said["back"]}</a></p><script>{source("call.js")}</script>'
+        f'<p><a href="?">{said["back"]}</a></p>'
+        f"<style>{source('call.css')}</style><script>{source('call.js')}</script>"
     )
-    lead = said["lead"].replace("{minutes}", str(claim_min))
+    lead = said["lead"].replace("{minutes}", words.number(claim_min))
     return alone_page(
         words, brand, {"title": said["add"], "heading": said["add"], "lead": lead}, block
     )
@@ -93,7 +94,10 @@ def answer_page(tag: str, brand: Brand, state: str) -> bytes:
 def _with_policy(headers: AnswerHeaders, brand: Brand) -> AnswerHeaders:
     name = b"Content-Security-Policy"
     own = content_security_policy(brand, script=source("call.js"))
-    policy = own.replace("worker-src blob:", "worker-src 'self'").encode()
+    style = f"style-src 'sha256-{hash_of(source('call.css'))}' "
+    policy = (
+        own.replace("style-src ", style).replace("worker-src blob:", "worker-src 'self'").encode()
+    )
     usual = content_security_policy(brand).encode()
     return AnswerHeaders(
         *[

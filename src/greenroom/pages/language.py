@@ -98,7 +98,7 @@ class Language:
         self.session: dict[str, str] = words["session"]
         self._time: dict[str, Any] = words["time"]
         self._chance: dict[str, str] = words["chance"]
-        self._draw: dict[str, str] = words["draw"]
+        self.draw: dict[str, str] = words["draw"]
         self.clock: str = words["time"]["clock"]
         self._thousands: str = words["thousands"]
         self._grouped = GROUPINGS[words["grouping"]]
@@ -169,7 +169,7 @@ class Language:
 
     def drawn(self, place: int, total: int) -> str:
         """`17 of 1,234`."""
-        return self._draw["place"].format(n=self.number(place), total=self.number(total))
+        return self.draw["place"].format(n=self.number(place), total=self.number(total))
 
     @property
     def unknown(self) -> str:

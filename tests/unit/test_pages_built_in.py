@@ -261,6 +261,18 @@ def test_a_page_is_small_and_names_no_other_address(view: str) -> None:
     )
 
 
+def test_a_page_that_looks_again_after_the_start_counts_down_to_nothing() -> None:
+    for seconds, texts in (
+        (21, {"title": "Starting in 1 minute", "label": "Starts in", "hero": "1 minute"}),
+        (20, {"title": "It starts soon", "label": "", "hero": ""}),
+    ):
+        state = held(**{**PREQUEUE, "event_start_ms": NOW_MS + seconds * 1000})
+        said = json.loads(PAGE.json(state))["greenroom"]["words"]
+        assert texts.items() <= said.items()
+        shown = Elements(PAGE.html(state))
+        assert ("label" in shown.hidden, "hero" in shown.hidden) == (seconds == 20, seconds == 20)
+
+
 def test_only_those_who_take_part_in_a_draw_are_told_of_it() -> None:
     before, after = (
         STATES["shuffle"],

@@ -235,6 +235,8 @@ def _pieces(
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
     texts["hero_hidden"] = f"{{{layout.hero}_hidden}}" if layout.hero else " hidden"
     texts["label_hidden"] = "" if layout.hero and texts["label"] else " hidden"  # else by the hero
+    if layout.hero == "start":
+        texts["label_hidden"] = "{starts_in_hidden}"
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
@@ -254,6 +256,8 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
     # A drawn line is a line, but its visitors do not enter in the order of arrival.
     if view == "drawn":
         return {**words.views["fifo"], "lead": words.draw["lead"]}
+    if LAYOUTS[view].hero == "start":
+        return {**words.views[view], "title": "{starting}", "label": "{starts_in}"}
     return words.views[view]
 
 

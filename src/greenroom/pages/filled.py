@@ -84,7 +84,7 @@ def slots_of(words: Language) -> Slots:
     says = (words.at_most, words.at_least, words.span, words.time)
     wait, least, span, time = (lru_cache(SAID_MAX)(_in_bytes(say)) for say in says)
     number, clock = numbers_in(words), _clock_in(words)
-    first = words.labels["first"].encode()
+    first, views = words.labels["first"].encode(), words.views["prequeue"]
     changes = {name: text.encode() for name, text in words.changes.items()}
 
     def times(f: PageVariables) -> tuple[bytes, ...]:
@@ -102,6 +102,15 @@ def slots_of(words: Language) -> Slots:
             return ABOUT + number(position), ABOUT + number(held.ahead), said, change, b""
         return number(position), number(held.ahead), said, change, first if position == 1 else b""
 
+    def start(f: PageVariables) -> tuple[bytes, ...]:
+        held = f.held
+        # A time that stays on the page until after the start would be wrong there.
+        if held.now_ms + held.next_try_s * 1000 >= held.event_start_ms:
+            return b"", b"", views["heading"].encode()
+        said = time(f.start_minutes)
+        title = views["title"].format(start=said.decode())
+        return said, views["label"].encode(), title.encode()
+
     return {
         ("next_try", "updated", "progress", "joined"): times,
         ("position", "ahead", "wait", "change", "first"): place,
@@ -109,7 +118,7 @@ def slots_of(words: Language) -> Slots:
         ("span",): lambda f: (span(f.p25, f.p75) if f.known else unknown,),
         ("chance",): lambda f: (words.chance(chance_per_try(f.held)).encode(),),
         ("waiting",): lambda f: (number(f.held.waiting) if f.held.waiting > 0 else b"",),
-        ("start",): lambda f: (time(f.start_minutes),),
+        ("start", "starts_in", "starting"): start,
         ("receipt",): lambda f: (f.held.receipt.encode(),),
         ("seal",): lambda f: (f.held.draw_commitment.encode(),),
         ("drawn",): lambda f: (

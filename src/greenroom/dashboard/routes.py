@@ -1,11 +1,7 @@
-"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of its slice, or of a
-module in `pages/`, listed here.
+"""All pages and actions of the dashboard. A new page is a row in the `PAGES` of its module, which
+its slice lists in `SLICE`; a page of no slice has its module in `pages/`, listed here.
 """
 
-from greenroom.accounts import dashboard as accounts
-from greenroom.alerts import dashboard as alerts
-from greenroom.analytics import dashboard as analytics
-from greenroom.configuration import dashboard as configuration
 from greenroom.dashboard.pages import (
     documentation,
     dry_run,
@@ -20,25 +16,17 @@ from greenroom.dashboard.pages import (
     transfer,
     waiting_page,
 )
-from greenroom.health import dashboard as health
-from greenroom.offers import dashboard as offers
-from greenroom.status_page import dashboard as status_page
+from greenroom.dashboard.slices import SLICES
 
 ROUTES = (
-    *accounts.PAGES,
+    *(page for one in SLICES for page in one.pages),
     *settings.PAGES,
     *search.PAGES,
-    *configuration.PAGES,
     *room_meaning.PAGES,
     *rooms.PAGES,
     *waiting_page.PAGES,
-    *offers.PAGES,
-    *health.PAGES,
-    *alerts.PAGES,
-    *status_page.PAGES,
     *live.PAGES,
     *live_actions.PAGES,
-    *analytics.PAGES,
     *dry_run.PAGES,
     *processes.PAGES,
     *transfer.PAGES,

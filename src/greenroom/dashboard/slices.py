@@ -1,15 +1,21 @@
-"""Packages with pages of the dashboard: their `templates` and `assets` are found by name.
+"""The slices with pages in the dashboard. No two have a template or an asset of the same name."""
 
-No two have a file of the same name. The rows of their pages are in `routes.py`.
-"""
+from greenroom.accounts import dashboard as accounts
+from greenroom.alerts import dashboard as alerts
+from greenroom.analytics import dashboard as analytics
+from greenroom.configuration import dashboard as configuration
+from greenroom.health import dashboard as health
+from greenroom.offers import dashboard as offers
+from greenroom.status_page import dashboard as status_page
 
-PACKAGES = (
-    "greenroom.dashboard",
-    "greenroom.accounts.dashboard",
-    "greenroom.alerts.dashboard",
-    "greenroom.analytics.dashboard",
-    "greenroom.configuration.dashboard",
-    "greenroom.health.dashboard",
-    "greenroom.offers.dashboard",
-    "greenroom.status_page.dashboard",
+SLICES = (
+    accounts.SLICE,
+    configuration.SLICE,
+    offers.SLICE,
+    health.SLICE,
+    alerts.SLICE,
+    status_page.SLICE,
+    analytics.SLICE,
 )
+
+PACKAGES = ("greenroom.dashboard", *(one.package for one in SLICES))

@@ -1,6 +1,6 @@
 """Notifications in the dashboard."""
 
 from greenroom.alerts.dashboard import notifications
+from greenroom.web.pages.routing import DashboardSlice
 
-PAGES = notifications.PAGES
-SEARCHES = (notifications.find,)
+SLICE = DashboardSlice(__name__, notifications.PAGES, (notifications.find,))

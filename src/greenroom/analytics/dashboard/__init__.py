@@ -1,5 +1,6 @@
 """Analytics in the dashboard: the charts of a room, and the GraphQL explorer."""
 
 from greenroom.analytics.dashboard import explorer, room
+from greenroom.web.pages.routing import DashboardSlice
 
-PAGES = (*room.PAGES, *explorer.PAGES)
+SLICE = DashboardSlice(__name__, (*room.PAGES, *explorer.PAGES))

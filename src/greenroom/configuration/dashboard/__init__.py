@@ -4,15 +4,18 @@ Rooms have their pages in `greenroom.dashboard`, beside the live ones.
 """
 
 from greenroom.configuration.dashboard import audit, events, explain, lists, rules, undo, zones
+from greenroom.web.pages.routing import DashboardSlice
 
-PAGES = (
-    *undo.PAGES,
-    *rules.PAGES,
-    *events.PAGES,
-    *lists.PAGES,
-    *zones.PAGES,
-    *audit.PAGES,
-    *explain.PAGES,
+SLICE = DashboardSlice(
+    __name__,
+    (
+        *undo.PAGES,
+        *rules.PAGES,
+        *events.PAGES,
+        *lists.PAGES,
+        *zones.PAGES,
+        *audit.PAGES,
+        *explain.PAGES,
+    ),
+    (events.find, rules.find, zones.find, lists.find),
 )
-
-SEARCHES = (events.find, rules.find, zones.find, lists.find)

@@ -1,24 +1,22 @@
 """The search box: rooms, what slices find, settings, pages, and the documentation."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from starlette.responses import RedirectResponse, Response
 
-from greenroom.alerts import dashboard as alerts
-from greenroom.configuration import dashboard as configuration
 from greenroom.configuration.rooms import ROOM
 from greenroom.dashboard.documents import documents
 from greenroom.dashboard.navigation import visible
 from greenroom.dashboard.pages.rooms import LABELS
-from greenroom.health import dashboard as health
+from greenroom.dashboard.slices import SLICES
 from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.room import Room
 from greenroom.web.pages.forms import schema_field
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import SearchResult, view
+from greenroom.web.pages.routing import SearchResult, SearchSource, view
 
 FOUND_MAX = 50
 TYPED_MAX = 12
@@ -88,16 +86,13 @@ def _mentions(text: str) -> Iterator[SearchResult]:
             yield SearchResult("Documentation", one.title, one.path, "mentions it")
 
 
-LOOKS: tuple[Callable[[PageRequest, str], Iterator[SearchResult]], ...] = (
+LOOKS: tuple[SearchSource, ...] = (
     _rooms,
-    *configuration.SEARCHES,
-    *health.SEARCHES,
-    *alerts.SEARCHES,
+    *(search for one in SLICES for search in one.searches),
     _settings,
     _pages,
     _documents,
 )
-"""Each filters what the person may see."""
 
 
 PAGES = (view("/search", search, filtered=True),)

@@ -1,6 +1,6 @@
 """The health checks in the dashboard."""
 
 from greenroom.health.dashboard import analytics, checks
+from greenroom.web.pages.routing import DashboardSlice
 
-PAGES = (*analytics.PAGES, *checks.PAGES)
-SEARCHES = (checks.find,)
+SLICE = DashboardSlice(__name__, (*analytics.PAGES, *checks.PAGES), (checks.find,))

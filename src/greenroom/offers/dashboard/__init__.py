@@ -14,7 +14,7 @@ from greenroom.offers import changes
 from greenroom.web.api_shapes import Json
 from greenroom.web.pages.forms import unchanged_since
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.pages.routing import action, view
+from greenroom.web.pages.routing import DashboardSlice, action, view
 from greenroom.web.refusals import Refused
 
 OFFERS_PATH = "/zones/{zone_id}/rooms/{room_id}/offers"
@@ -130,8 +130,11 @@ def _form(page: PageRequest, rows: list[Json], problems: list[str], status: int 
     )
 
 
-PAGES = (
-    view(OFFERS_PATH, show),
-    action(OFFERS_PATH, save),
-    view(f"{OFFERS_PATH}/log.csv", export),
+SLICE = DashboardSlice(
+    __name__,
+    (
+        view(OFFERS_PATH, show),
+        action(OFFERS_PATH, save),
+        view(f"{OFFERS_PATH}/log.csv", export),
+    ),
 )

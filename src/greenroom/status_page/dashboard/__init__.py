@@ -1,5 +1,6 @@
 """The status page in the dashboard: messages, and the editor of pages."""
 
 from greenroom.status_page.dashboard import editor, messages
+from greenroom.web.pages.routing import DashboardSlice
 
-PAGES = (*editor.PAGES, *messages.PAGES)
+SLICE = DashboardSlice(__name__, (*editor.PAGES, *messages.PAGES))

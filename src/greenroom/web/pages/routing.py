@@ -2,7 +2,7 @@
 foreign zones, writes without CSRF token and writes from other origins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -38,13 +38,23 @@ class PageRoute(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Of `find(page, text)` in a slice, which filters what the person may see."""
-
     kind: str
     name: str
     path: str
     more: str = ""
     anchor: str = ""
+
+
+SearchSource = Callable[[Any, str], Iterator[SearchResult]]
+"""Finds what the person who asks may see, from the page request and the text in lower case."""
+
+
+class DashboardSlice(NamedTuple):
+    """Pages of one slice; `package` has their `templates` and `assets`."""
+
+    package: str
+    pages: tuple[PageRoute, ...]
+    searches: tuple[SearchSource, ...] = ()
 
 
 def view(

@@ -158,7 +158,7 @@ def test_an_operator_sees_the_line_grow_and_raises_the_limits(
             re.compile(r"^1[0-9]$"), timeout=PATIENCE_MS
         )
         expect(page.locator('[data-live="title"]')).to_have_text("Both limits are reached")
-        assert page.locator(".live-chart svg").count() == 2
+        expect(page.locator(".live-chart svg")).to_have_count(2)
 
         page.keyboard.press("1")
         page.get_by_label("Active visitors at once").fill("5")

@@ -65,9 +65,10 @@ def journey(page: Page, application: Path, url: str) -> Counter[tuple[str, str, 
     assert all(socket.startswith(url.replace("http", "ws", 1)) for socket in sockets), (
         "by the same way as the page"
     )
+    words.write_text(words.read_text().replace(COLD, READY))
+    expect(page.locator("h1")).to_have_text(READY)  # or the next journey would see the change
     page.get_by_role("button", name="Order").click()
     expect(page.locator("#order")).to_have_text("POST tea=Earl+Grey+%26+milk")
-    words.write_text(words.read_text().replace(COLD, READY))
     return Counter(asked)
 
 

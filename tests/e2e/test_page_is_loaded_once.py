@@ -9,17 +9,30 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.conftest import eventually
 
 PATIENCE_MS = 30_000
 ISOLATED = {"Cross-Origin-Opener-Policy": "same-origin"}
 """Django's default: the browser swaps its context, and hides the old page before it is gone."""
 
 
-SLOW_LEAVE = """() => {
-  const quick = window.fetch, later = () => new Promise((done) => setTimeout(done, 6000));
-  window.fetch = async (...all) => (all[1].method === "POST" && (await later()), quick(...all));
+UPDATE_UNDER_WAY = """() => {
+  const quick = window.fetch;
+  let press;
+  const pressed = new Promise((done) => (press = done));
+  window.fetch = async (...all) => {
+    if (all[1].method === "POST") {
+      press();
+      await new Promise((done) => setTimeout(done, 2000));
+      return quick(...all);
+    }
+    const answer = await quick(...all);
+    window.letIn = (await answer.clone().json()).cfWaitingRoom?.inWaitingRoom === false;
+    if (window.letIn) await pressed;
+    return answer;
+  };
 }"""
-"""Leaving takes longer than an update."""
+"""The page hears that it is let in when leaving was pressed, and before that was answered."""
 
 
 class OneTimeOrigin(ThreadingHTTPServer):
@@ -173,8 +186,9 @@ def test_an_update_under_way_does_not_admit_a_visitor_who_leaves(
     page.goto(f"{full.url}/isolated?code=7")
     expect(page.locator("h1")).to_have_text("You are in line", timeout=PATIENCE_MS)
     page.locator("summary").click()
-    page.evaluate(SLOW_LEAVE)
+    page.evaluate(UPDATE_UNDER_WAY)
     full.admit_next()
+    eventually(lambda: page.evaluate("window.letIn"), "the visitor is let in")
     page.get_by_role("button", name="Yes, leave the line").click()
     expect(page.locator("h1")).to_have_text("You have left the line", timeout=PATIENCE_MS)
     page.wait_for_timeout(1_500)  # longer than the page's own timers

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 AXE = (
     Path(__file__).resolve().parents[2]
@@ -55,6 +55,10 @@ BROKEN_OFF = ("htmx:sendAbort", "htmx:afterRequest")
 """What htmx says of a request that leaving the page has broken off."""
 
 
+def is_wrong(message: ConsoleMessage) -> bool:
+    return message.type == "error" and not message.text.startswith(BROKEN_OFF)
+
+
 def sign_in_link(output: str) -> str:
     """The link that greenroom printed."""
     found = re.search(r"^sign in\s+(\S+)", output, re.M)
@@ -76,10 +80,8 @@ class DashboardBrowser:
         self.page.on("pageerror", lambda error: self.complaints.append(f"{self.page.url}: {error}"))
         self.page.on("console", lambda message: self._heard(message))
 
-    def _heard(self, message: Any) -> None:
-        if message.text.startswith(BROKEN_OFF):
-            return
-        if message.type == "error" and "Failed to load resource" not in message.text:
+    def _heard(self, message: ConsoleMessage) -> None:
+        if is_wrong(message) and "Failed to load resource" not in message.text:
             self.complaints.append(f"{self.page.url}: {message.text}")
 
     def go(self, path: str) -> Page:

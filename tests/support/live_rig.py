@@ -14,6 +14,7 @@ from math import exp
 from typing import Any
 
 from api_rig import Api, create_token
+from dashboard_browser import is_wrong
 from ok_page import OkPage
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
@@ -174,7 +175,7 @@ def operator(browser: Browser, rig: LiveRig, **options: Any) -> Iterator[Page]:
 
 def _is_wrong(message: ConsoleMessage) -> bool:
     """Pages that are refused, and those that cannot be reached, are what some tests are about."""
-    return message.type == "error" and not message.text.startswith("Failed to load resource")
+    return is_wrong(message) and not message.text.startswith("Failed to load resource")
 
 
 def sale_parts(room_id: str, end_s: int, minutes: int) -> list[Part]:

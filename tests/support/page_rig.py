@@ -176,6 +176,14 @@ def until(happened: Callable[[], bool], page: Page) -> None:
         page.wait_for_timeout(20)  # the browser works in real time, and this lets its events in
 
 
+def stop_clock(page: Page) -> None:
+    """Before the page is loaded: its clock then moves by `run_for` alone, and a busy machine makes no
+    more tries. The first page must say a minute or more, or the browser's own Refresh comes first.
+    """
+    page.clock.install(time=0)
+    page.clock.pause_at(1)
+
+
 def tick_until(happened: Callable[[], bool], page: Page, seconds: int) -> None:
     """Second by second of the page's clock: time limits of requests run on that clock, and answers
     come in real time.

@@ -5,7 +5,19 @@ connections and sleeping tabs.
 import re
 
 import pytest
-from page_rig import LIMITS, NOW_MS, PAGE, STATES, Gateway, held, hide, tick_until, until, waited
+from page_rig import (
+    LIMITS,
+    NOW_MS,
+    PAGE,
+    STATES,
+    Gateway,
+    held,
+    hide,
+    stop_clock,
+    tick_until,
+    until,
+    waited,
+)
 from playwright.sync_api import Browser, Page, Route, expect
 
 from greenroom.model.room import Room
@@ -82,12 +94,13 @@ def test_without_a_script_the_refresh_header_loads_the_page_again_and_everything
 
 
 def test_an_early_try_is_not_made(page: Page, gateway: Gateway) -> None:
-    gateway.held = held(refresh_s=20, next_try_s=9)
-    page.clock.install()
+    gateway.held = held(refresh_s=200, next_try_s=90)
+    stop_clock(page)
     page.goto(f"{gateway.address}/shop")
-    page.clock.run_for(8_500)
+    page.clock.run_for(89_000)
+    page.wait_for_timeout(300)  # what would be under way arrives
     assert gateway.updates == 0
-    page.clock.run_for(1_000)
+    page.clock.run_for(2_000)
     until(lambda: gateway.updates == 1, page)
 
 
@@ -297,11 +310,12 @@ def test_the_browser_of_another_app_offers_the_visitors_own(
 
 
 def test_tries_get_rarer_while_the_connection_is_lost(page: Page, gateway: Gateway) -> None:
-    page.clock.install()
+    gateway.held = held(next_try_s=60)
+    stop_clock(page)
     page.goto(f"{gateway.address}/shop")
     gateway.broken = True
     waits = []
-    page.clock.run_for(1_500)
+    page.clock.run_for(60_500)
     for _ in range(4):
         expect(page.locator("#notice")).to_contain_text("No connection")
         wait = int(page.inner_text("#notice").split(" in ")[1].split()[0])
@@ -363,11 +377,10 @@ def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     gateway.shown = compile_page(Room(**LIMITS, path="/shop", line_table=True))
-    gateway.held, gateway.table = held(next_try_s=2), line
-    page.clock.install()
+    gateway.held, gateway.table = held(next_try_s=60), line
+    stop_clock(page)
     page.goto(f"{gateway.address}/shop/shoes?size=5")
-    gateway.held = held(next_try_s=60)
-    page.clock.run_for(2_100)
+    page.clock.run_for(60_100)
     until(lambda: gateway.updates == 1, page)
     expect(page.locator("#hero")).to_have_text("1,234")
     wait_for(13)
@@ -397,11 +410,10 @@ def test_between_two_check_ins_place_and_bar_move_with_the_table_of_the_line(
 
 def test_a_page_whose_table_has_gone_goes_on_without(page: Page, gateway: Gateway) -> None:
     gateway.shown = compile_page(Room(**LIMITS, line_table=True))
-    gateway.held = held(next_try_s=2)
-    page.clock.install()
-    page.goto(f"{gateway.address}/shop")
     gateway.held = held(next_try_s=60)
-    page.clock.run_for(2_100)
+    stop_clock(page)
+    page.goto(f"{gateway.address}/shop")
+    page.clock.run_for(60_100)
     until(lambda: gateway.updates == 1, page)
     tick_until(lambda: len(gateway.tables) == 1, page, 16)
     tick_until(lambda: gateway.updates == 2, page, 21)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from greenroom.api.app import PREFIX
-from greenroom.api.management import api_document
-from greenroom.api.openapi import FORMS
+from greenroom.api.management import ROUTERS, api_document
 from greenroom.model.event import Event
 from greenroom.model.fields import specs
 from greenroom.model.health_check import HealthCheck
@@ -27,6 +26,12 @@ PATTERN_MAX = 60
 """Longer patterns are left to the description, and to `openapi.json`."""
 SHARED = 2
 """A row in as many tables of a page is written once, above them."""
+FORMS = {
+    name: schema
+    for router in ROUTERS
+    for name, schema in router.schemas.items()
+    if isinstance(schema, ApiSchema)
+}
 
 
 def entry(name: str, facts: Iterable[str], meaning: str) -> str:

@@ -280,6 +280,23 @@ def delete_services(service_id: str | None = None) -> ConfigChange:
     return plan
 
 
+ELIGIBLE: Json = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "eligible": {"type": "boolean"},
+                "ready": {"type": "boolean"},
+                "type": {"type": "string"},
+            },
+            "required": ["eligible", "ready", "type"],
+        },
+    },
+}
+
+
 def eligible(view: NotificationView) -> Json:
     def row(kind: str, ready: bool) -> list[Json]:
         return [{"eligible": True, "ready": ready, "type": kind}]

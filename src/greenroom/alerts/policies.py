@@ -284,6 +284,22 @@ def warnings(known: Configuration, document: Any) -> list[str]:
     ]
 
 
+AVAILABLE: Json = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                **{name: {"type": "string"} for name in ("type", "display_name", "description")},
+                "filter_options": {"type": "array", "items": {"type": "object"}},
+            },
+            "required": ["type", "display_name", "description", "filter_options"],
+        },
+    },
+}
+
+
 def available() -> Json:
     """Category -> its alerts with their filters."""
     found: dict[str, list[Json]] = {}

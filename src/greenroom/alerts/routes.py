@@ -35,7 +35,19 @@ def _view(request: Request) -> NotificationView:
 WithView = Annotated[NotificationView, Depends(_view)]
 
 
-router = Router(tags=["notifications"], prefix="/accounts/{account_id}/alerting/v3")
+router = Router(
+    tags=["notifications"],
+    prefix="/accounts/{account_id}/alerting/v3",
+    schemas={
+        "Webhook": alert_destinations.WEBHOOK,
+        "PagerdutyService": alert_destinations.PAGERDUTY,
+        "Policy": alert_policies.POLICY,
+        "Silence": silences.SILENCE,
+        "Dispatch": alert_history.DISPATCH,
+        "AvailableAlerts": alert_policies.AVAILABLE,
+        "EligibleDestinations": alert_destinations.ELIGIBLE,
+    },
+)
 
 LINKING = (
     "PagerDuty is linked by the routing key of an Events API v2 integration: POST it to"

@@ -69,7 +69,11 @@ def _answer(make: Callable[[], Response]) -> Response:
         return PlainTextResponse(f"{error}\n", 503)
 
 
-router = Router(tags=["data centers"], prefix="/accounts/{account_id}/data_centers")
+router = Router(
+    tags=["data centers"],
+    prefix="/accounts/{account_id}/data_centers",
+    schemas={"DataCenter": data_centers.DATA_CENTER},
+)
 log = structlog.get_logger("greenroom.api")
 
 

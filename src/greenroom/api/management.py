@@ -89,7 +89,7 @@ def all_answers(
 
 @cache
 def api_document() -> dict[str, Any]:
-    return document(ROUTES, PREFIX)
+    return document(ROUTERS, PREFIX)
 
 
 def management_api(

@@ -2,75 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from greenroom.alerts.destinations import PAGERDUTY, WEBHOOK
-from greenroom.alerts.history import DISPATCH
-from greenroom.alerts.policies import POLICY
-from greenroom.alerts.silences import SILENCE
-from greenroom.configuration.audit import LOG
-from greenroom.configuration.capacity_status import ROOM_CAPACITY
-from greenroom.configuration.data_centers import DATA_CENTER
-from greenroom.configuration.events import DETAILS, EVENT
-from greenroom.configuration.explain_request import explanation_schemas
-from greenroom.configuration.list_items import ITEM, ITEM_DELETION, OPERATION
-from greenroom.configuration.lists import LIST
-from greenroom.configuration.operations import ROOM_OPERATION
-from greenroom.configuration.room_status import STATUS
-from greenroom.configuration.rooms import ROOM
-from greenroom.configuration.rules import POSITION, RULE
-from greenroom.configuration.unusable import UNUSABLE
-from greenroom.configuration.zones import SETTINGS, ZONE
-from greenroom.health.checks import HEALTH_CHECK
-from greenroom.health.history import CHECK_EVENT, FIGURES
-from greenroom.health.probe_agents import AGENT, report_schemas
-from greenroom.offers.changes import ENTRY as OFFER_LOG_ENTRY
-from greenroom.offers.changes import OFFER
-from greenroom.status_page.incident_notes import INCIDENT, NOTE
-from greenroom.status_page.pages import PAGE
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Json
 from greenroom.web.dependencies import permission_of
 from greenroom.web.openapi import MESSAGES
 from greenroom.web.refusals import Code
-from greenroom.web.routing import ApiRoute
-
-FORMS: dict[str, ApiSchema] = {
-    "Zone": ZONE,
-    "Room": ROOM,
-    "Settings": SETTINGS,
-    "RoomOperation": ROOM_OPERATION,
-    "Status": STATUS,
-    "RoomCapacity": ROOM_CAPACITY,
-    "Event": EVENT,
-    "EventDetails": DETAILS,
-    "Rule": RULE,
-    "Offer": OFFER,
-    "OfferLogEntry": OFFER_LOG_ENTRY,
-    "HealthCheck": HEALTH_CHECK,
-    "CheckEvent": CHECK_EVENT,
-    "CheckFigures": FIGURES,
-    "Agent": AGENT,
-    "DataCenter": DATA_CENTER,
-    "List": LIST,
-    "ListItem": ITEM,
-    "Operation": OPERATION,
-    "Webhook": WEBHOOK,
-    "PagerdutyService": PAGERDUTY,
-    "Policy": POLICY,
-    "Silence": SILENCE,
-    "Dispatch": DISPATCH,
-    "Incident": INCIDENT,
-    "IncidentNote": NOTE,
-    "StatusPage": PAGE,
-    "AuditEntry": LOG,
-    "Unusable": UNUSABLE,
-}
-"""Create (POST, PUT) or Edit (PATCH) may follow the name."""
+from greenroom.web.routing import ApiRoute, Router
 
 _SUFFIXES = {"": "answer", "Create": "whole", "Edit": "edit"}
+"""Create (POST, PUT) or Edit (PATCH) may follow the name of an ApiSchema."""
 _INFO = {
     "type": "object",
     "properties": {
@@ -99,71 +43,6 @@ _ID = {
     "properties": {"id": {"type": "string"}},
     "required": ["id"],
     "additionalProperties": False,
-}
-_ACCOUNT = {
-    "type": "object",
-    "properties": {
-        **{name: {"type": "string"} for name in ("id", "name", "type")},
-        "settings": {"type": "object"},
-    },
-    "required": ["id", "name", "type", "settings"],
-    "additionalProperties": False,
-}
-_VERIFIED_TOKEN = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string"},
-        "status": {"type": "string", "enum": ["active"]},
-        "expires_on": {"type": "string", "format": "date-time"},
-    },
-    "required": ["id", "status"],
-    "additionalProperties": False,
-}
-_OPERATION_ID = {
-    "type": "object",
-    "properties": {"operation_id": {"type": "string"}},
-    "required": ["operation_id"],
-    "additionalProperties": False,
-}
-_AVAILABLE_ALERTS = {
-    "type": "object",
-    "additionalProperties": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                **{name: {"type": "string"} for name in ("type", "display_name", "description")},
-                "filter_options": {"type": "array", "items": {"type": "object"}},
-            },
-            "required": ["type", "display_name", "description", "filter_options"],
-        },
-    },
-}
-_ELIGIBLE = {
-    "type": "object",
-    "additionalProperties": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "eligible": {"type": "boolean"},
-                "ready": {"type": "boolean"},
-                "type": {"type": "string"},
-            },
-            "required": ["eligible", "ready", "type"],
-        },
-    },
-}
-_PREVIEW = {
-    "type": "object",
-    "properties": {"custom_html": {"type": "string"}},
-    "required": ["custom_html"],
-    "additionalProperties": False,
-}
-_PREVIEW_URL = {
-    "type": "object",
-    "properties": {"preview_url": {"type": "string", "format": "uri"}},
-    "required": ["preview_url"],
 }
 _ERROR = {
     "type": "object",
@@ -212,35 +91,26 @@ SECURITY = {
 }
 
 
-def schemas() -> dict[str, Json]:
-    found = {
-        f"{name}{suffix}": form.schema(what)
-        for name, form in FORMS.items()
-        for suffix, what in _SUFFIXES.items()
-    }
-    found["RuleEdit"]["properties"]["position"] = POSITION
-    return found | {
+def _components(routers: Iterable[Router]) -> dict[str, Json]:
+    found: dict[str, Json] = {
         "Failure": _ERROR,
         "PageInfo": _INFO,
         "BatchInfo": _BATCH,
         "CursorInfo": _CURSORS,
         "Id": _ID,
-        "Account": _ACCOUNT,
-        "VerifiedToken": _VERIFIED_TOKEN,
-        "OperationId": _OPERATION_ID,
-        "Preview": _PREVIEW,
-        "PreviewUrl": _PREVIEW_URL,
-        **explanation_schemas("#/components/schemas/{name}"),
-        **report_schemas(),
-        "ListItemDeletion": ITEM_DELETION,
-        "AvailableAlerts": _AVAILABLE_ALERTS,
-        "EligibleDestinations": _ELIGIBLE,
     }
+    for router in routers:
+        for name, schema in router.schemas.items():
+            if isinstance(schema, ApiSchema):
+                found |= {f"{name}{end}": schema.schema(what) for end, what in _SUFFIXES.items()}
+            else:
+                found[name] = schema
+    return found
 
 
-def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
+def document(routers: Sequence[Router], prefix: str) -> Json:
     paths: dict[str, Json] = {}
-    for route in routes:
+    for route in (route for router in routers for route in router.routes):
         for method in route.methods or ():
             paths.setdefault(route.path, {})[method.lower()] = _operation(route, method)
     found: Json = {
@@ -260,7 +130,7 @@ def document(routes: Iterable[ApiRoute], prefix: str) -> Json:
         "servers": [{"url": prefix}],
         "paths": paths,
     }
-    components = schemas()
+    components = _components(routers)
     used = set(_references(found["paths"]))
     while more := {inner for name in used for inner in _references(components[name])} - used:
         used |= more

@@ -67,7 +67,19 @@ class Previews:
         return kept.template if kept and kept.until_ms > self._clock.now_ms() else None
 
 
-router = Router(tags=["preview"])
+_PREVIEW = {
+    "type": "object",
+    "properties": {"custom_html": {"type": "string"}},
+    "required": ["custom_html"],
+    "additionalProperties": False,
+}
+_PREVIEW_URL = {
+    "type": "object",
+    "properties": {"preview_url": {"type": "string", "format": "uri"}},
+    "required": ["preview_url"],
+}
+
+router = Router(tags=["preview"], schemas={"Preview": _PREVIEW, "PreviewUrl": _PREVIEW_URL})
 
 
 @router.post(

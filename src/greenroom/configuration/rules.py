@@ -65,6 +65,9 @@ POSITION: Json = {
     ],
 }
 
+EDIT: Json = RULE.schema("edit")
+EDIT["properties"]["position"] = POSITION
+
 
 def rules_of(known: Configuration, zone_id: str, room_id: str) -> tuple[Rule, ...]:
     room_of(known, zone_id, room_id)

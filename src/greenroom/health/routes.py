@@ -88,7 +88,11 @@ def _add_previews(router: Router) -> None:
 
 
 def routes_of(tag: str, prefix: str) -> Router:
-    router = Router(tags=[f"{tag}health checks"], prefix=prefix)
+    router = Router(
+        tags=[f"{tag}health checks"],
+        prefix=prefix,
+        schemas={"HealthCheck": health_checks.HEALTH_CHECK},
+    )
     _add_previews(router)
 
     @router.get("", **documented("[HealthCheck]", info="Page", may="read"))
@@ -141,7 +145,9 @@ def routes_of(tag: str, prefix: str) -> Router:
 
 
 history = Router(
-    tags=["history of health checks"], prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}"
+    tags=["history of health checks"],
+    prefix="/zones/{zone_id}/healthchecks/{healthcheck_id}",
+    schemas={"CheckEvent": health_history.CHECK_EVENT, "CheckFigures": health_history.FIGURES},
 )
 
 
@@ -207,7 +213,14 @@ def get_figures(
 routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()))
 
 
-agents = Router(tags=["probe agents"], prefix="/accounts/{account_id}/probe_agents")
+agents = Router(
+    tags=["probe agents"],
+    prefix="/accounts/{account_id}/probe_agents",
+    schemas={
+        "Agent": probe_agents.AGENT,
+        **probe_agents.report_schemas(),
+    },
+)
 
 
 @agents.get("", **documented("[Agent]", may="read"))

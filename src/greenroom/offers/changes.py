@@ -155,7 +155,14 @@ def show_entry(entry: AuditEntry) -> Json:
 LOG_MAX = 1_000
 """Entries in one answer."""
 
-router = Router(tags=["offers"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/offers")
+router = Router(
+    tags=["offers"],
+    prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/offers",
+    schemas={
+        "Offer": OFFER,
+        "OfferLogEntry": ENTRY,
+    },
+)
 
 
 @router.get("", **documented("[Offer]", may="read"))

@@ -137,7 +137,11 @@ def _view(request: Request) -> IncidentView:
     return found
 
 
-router = Router(tags=["status page"], prefix="/accounts/{account_id}")
+router = Router(
+    tags=["status page"],
+    prefix="/accounts/{account_id}",
+    schemas={"Incident": INCIDENT, "IncidentNote": NOTE},
+)
 
 
 @router.get("/incidents", **documented("[Incident]", info="Page", may="read"))

@@ -8,7 +8,9 @@ from greenroom.web.dependencies import Document, Paged
 from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
-router = Router(tags=["status page"], prefix="/accounts/{account_id}")
+router = Router(
+    tags=["status page"], prefix="/accounts/{account_id}", schemas={"StatusPage": status_pages.PAGE}
+)
 
 
 @router.get("/status_pages", **documented("[StatusPage]", info="Page", may="read"))

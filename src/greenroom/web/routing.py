@@ -15,9 +15,10 @@ Functions run in a thread, because the configuration store blocks; `async def` i
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -27,6 +28,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from greenroom.web.api_schema import ApiSchema
+from greenroom.web.api_shapes import Json
 from greenroom.web.refusals import ApiFault, Code, Refused
 
 # Threads of its own for what takes long: the threads that all requests share stay free.
@@ -69,6 +72,8 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 VALUE_SHOWN_MAX = 80
+
+NO_SCHEMAS: Mapping[str, ApiSchema | Json] = MappingProxyType({})
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
@@ -336,9 +341,18 @@ class ApiRoute(Route):
 
 
 class Router:
-    def __init__(self, *, tags: Sequence[str], prefix: str = "") -> None:
+    """Calls of one kind of thing, and by name the schemas of what they take and return."""
+
+    def __init__(
+        self,
+        *,
+        tags: Sequence[str],
+        prefix: str = "",
+        schemas: Mapping[str, ApiSchema | Json] = NO_SCHEMAS,
+    ) -> None:
         self.tags = tuple(tags)
         self.prefix = prefix
+        self.schemas = schemas
         self.routes: list[ApiRoute] = []
 
     def add(self, method: str, path: str, **keywords: Any) -> Callable[[F], F]:

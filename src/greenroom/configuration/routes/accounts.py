@@ -10,9 +10,29 @@ from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 from greenroom.web.time_format import plain_moment
 
-router = Router(tags=["accounts"])
-audit_router = Router(tags=["audit log"])
-unusable_router = Router(tags=["unusable records"])
+_ACCOUNT = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("id", "name", "type")},
+        "settings": {"type": "object"},
+    },
+    "required": ["id", "name", "type", "settings"],
+    "additionalProperties": False,
+}
+_VERIFIED_TOKEN = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "status": {"type": "string", "enum": ["active"]},
+        "expires_on": {"type": "string", "format": "date-time"},
+    },
+    "required": ["id", "status"],
+    "additionalProperties": False,
+}
+
+router = Router(tags=["accounts"], schemas={"Account": _ACCOUNT, "VerifiedToken": _VERIFIED_TOKEN})
+audit_router = Router(tags=["audit log"], schemas={"AuditEntry": audit.LOG})
+unusable_router = Router(tags=["unusable records"], schemas={"Unusable": unusable.UNUSABLE})
 
 
 @router.get("/accounts", **documented("[Account]", info="Page"))

@@ -9,7 +9,14 @@ from greenroom.web.dependencies import Document, Paged
 from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
-router = Router(tags=["events"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events")
+router = Router(
+    tags=["events"],
+    prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/events",
+    schemas={
+        "Event": events.EVENT,
+        "EventDetails": events.DETAILS,
+    },
+)
 
 
 @router.get("", **documented("[Event]", info="Page", may="read"))

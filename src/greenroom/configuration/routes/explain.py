@@ -16,13 +16,14 @@ from greenroom.configuration.explain_request import (
     ExplainRequest,
     Explains,
     as_plain,
+    explanation_schemas,
 )
 from greenroom.web.envelope import answered
 from greenroom.web.openapi import documented
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.routing import Query, Router
 
-router = Router(tags=["route tester"])
+router = Router(tags=["route tester"], schemas=explanation_schemas("#/components/schemas/{name}"))
 
 HeaderLine = Annotated[str, msgspec.Meta(pattern=r"^[^:]+:", max_length=HEADER_MAX)]
 

@@ -27,7 +27,24 @@ def _catalogue(request: Request) -> Catalogue:
 WithOperations = Annotated[Operations, Depends(_operations)]
 
 
-router = Router(tags=["lists"], prefix="/accounts/{account_id}/rules/lists")
+_OPERATION_ID = {
+    "type": "object",
+    "properties": {"operation_id": {"type": "string"}},
+    "required": ["operation_id"],
+    "additionalProperties": False,
+}
+
+router = Router(
+    tags=["lists"],
+    prefix="/accounts/{account_id}/rules/lists",
+    schemas={
+        "List": lists.LIST,
+        "ListItem": list_items.ITEM,
+        "ListItemDeletion": list_items.ITEM_DELETION,
+        "Operation": list_items.OPERATION,
+        "OperationId": _OPERATION_ID,
+    },
+)
 
 
 @router.get("", **documented("[List]", may="read"))

@@ -17,7 +17,15 @@ from greenroom.web.envelope import answered
 from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
-router = Router(tags=["waiting rooms"])
+router = Router(
+    tags=["waiting rooms"],
+    schemas={
+        "Room": rooms.ROOM,
+        "RoomOperation": operations.ROOM_OPERATION,
+        "Status": room_status.STATUS,
+        "RoomCapacity": capacity_status.ROOM_CAPACITY,
+    },
+)
 
 ROOM = "/zones/{zone_id}/waiting_rooms/{waiting_room_id}"
 

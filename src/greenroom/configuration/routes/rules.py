@@ -8,7 +8,14 @@ from greenroom.web.dependencies import Document
 from greenroom.web.openapi import documented
 from greenroom.web.routing import Router
 
-router = Router(tags=["rules"], prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/rules")
+router = Router(
+    tags=["rules"],
+    prefix="/zones/{zone_id}/waiting_rooms/{waiting_room_id}/rules",
+    schemas={
+        "Rule": rules.RULE,
+        "RuleEdit": rules.EDIT,
+    },
+)
 
 
 @router.get("", **documented("[Rule]", may="read"))

@@ -13,7 +13,13 @@ from greenroom.web.dependencies import Document, FilteredReader, Paged
 from greenroom.web.openapi import documented
 from greenroom.web.routing import Query, Router
 
-router = Router(tags=["zones"])
+router = Router(
+    tags=["zones"],
+    schemas={
+        "Zone": zones.ZONE,
+        "Settings": zones.SETTINGS,
+    },
+)
 
 SearchText = Annotated[str | None, Query(max_length=300)]
 

@@ -19,7 +19,7 @@ from greenroom.admission.ledger.provisional import Provisional
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.queueing import line, methods
 from greenroom.admission.queueing.line import Line
-from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, Random
+from greenroom.admission.queueing.methods import QUEUEING_METHODS, Fifo, PermitAttempt, Random
 from greenroom.model.room import METHODS
 from greenroom.model.visit import Outcome, Standing, make_key
 
@@ -101,31 +101,23 @@ def admits_newcomers_ahead_of_waiters(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def calls_the_last_first(patch: pytest.MonkeyPatch) -> None:
-    def turn(
-        self: Fifo,
-        slot: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-    ) -> bool:
-        return rank > 0 or permits > 1
+    def admits(self: Fifo, attempt: PermitAttempt) -> bool:
+        return attempt.rank > 0 or attempt.permits > 1
 
-    patch.setattr(Fifo, "turn", turn)
+    patch.setattr(Fifo, "admits", admits)
 
 
 @broken(trials.walks)
 def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fifo, "turn", lambda self, *_: True)
+    patch.setattr(Fifo, "admits", lambda self, *_: True)
 
 
 @broken(trials.walks)
 def looks_far_ahead(patch: pytest.MonkeyPatch) -> None:
-    def sweep(original: Any, self: Ledger, now_ms: int) -> None:
-        original(self, now_ms)
+    def sweep(original: Any, self: Ledger, *asked: Any) -> bool:
+        more = original(self, *asked)
         self.lookahead.permits += 3
+        return bool(more)
 
     around(patch, Ledger, "sweep", sweep)
 
@@ -137,7 +129,7 @@ def lets_visitors_overtake_the_first_by_minutes(patch: pytest.MonkeyPatch) -> No
 
 @broken(trials.fair_tries)
 def counts_the_try_that_takes_a_place(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Random, "turn", lambda self, *_: True)
+    patch.setattr(Random, "admits", lambda self, *_: True)
 
 
 @broken(trials.fair_tries)
@@ -150,10 +142,10 @@ def asks_the_early_more_often(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.fair_room)
 def lets_only_the_first_of_a_random_line_in(patch: pytest.MonkeyPatch) -> None:
-    def turn(original: Any, self: Random, waiting: int, rank: int, *rest: Any) -> bool:
-        return rank < 2 and original(self, waiting, rank, *rest)
+    def admits(original: Any, self: Random, attempt: PermitAttempt) -> bool:
+        return attempt.rank < 2 and original(self, attempt)
 
-    around(patch, Random, "turn", turn)
+    around(patch, Random, "admits", admits)
 
 
 @broken(trials.walks)

@@ -417,7 +417,7 @@ def lets_an_older_session_here_replace_that_of_the_ticket(patch: pytest.MonkeyPa
 
 @broken(0)
 def lets_in_whoever_tries_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fifo, "turn", lambda self, *_: True)
+    patch.setattr(Fifo, "admits", lambda self, *_: True)
 
 
 @broken(0)

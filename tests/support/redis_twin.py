@@ -15,7 +15,6 @@ from redis_world import TRIAL_LIBRARY
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import ledger_problems
-from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.failures import WINDOW_MS, parts_of
 from greenroom.admission.ledger.ledger import Ledger
@@ -200,7 +199,7 @@ class Twin:
     def extend(self, one: bytes, times: int) -> Outcome:
         return self._same(
             "extend",
-            extend(self.ledgers, one, times, self.now_ms),
+            self.ledgers.extend(one, times, self.now_ms),
             self._ask(EXTEND, one, times, 0),
         )
 

@@ -1,7 +1,7 @@
 """The order of decision: chooses the one question to ask the ledger for an arrival, or none.
 
-The order is the published one, and this is the only place that knows it. No visitor is admitted
-here: the ledger answers the question.
+This is the only place that knows the order. No visitor is admitted here: the ledger answers the
+question.
 
 | the first that holds | question | then |
 |---|---|---|
@@ -45,10 +45,9 @@ LEAVE_QUERY = "greenroom=leave"
 """The update header with this value, or without JavaScript a form with this query."""
 
 RECEIPT_QUERY = "greenroom=receipt"
-"""A visitor saves the receipt for a draw with this query, after admission as well."""
 
 LINE_TABLE_QUERY = "greenroom=line"
-"""This query and no other, so that shared caches keep one copy for a path."""
+"""The whole query, so that shared caches keep one copy for a path."""
 
 SOONEST_MS = 1_500
 
@@ -63,11 +62,11 @@ WELL_KNOWN_RULE = Rule(
         f' "{ACME_CHALLENGE}")'
     ),
 )
-"""Asked without the rules engine: every request meets it."""
+"""Checked without the rules engine: every request passes it."""
 
 MOVE_QUERY = "greenroom=move"
-"""How a place moves to another device: this query shows a link, and with a code behind a dot it is
-that link. Only a POST changes anything.
+"""Shows a link that moves the place to another device; followed by a dot and a code it is that link.
+Only a POST changes anything.
 """
 
 CALENDAR_QUERY = "greenroom=calendar"
@@ -79,7 +78,7 @@ SESSION_QUERY, SESSION_SCRIPT_QUERY = "greenroom=session", "greenroom=session.js
 _OWN_QUERY = "greenroom="
 
 Found = Sequence[tuple[Ticket, bytes]]
-"""Each with its spelling in the cookie (empty: not spelled like that any more)."""
+"""Each with its spelling in the cookie (empty: that spelling is out of use)."""
 
 
 class ArrivalQuestion(IntEnum):
@@ -103,8 +102,7 @@ class ArrivalQuestion(IntEnum):
     CALL = 17
 
 
-# The members under short names: looking them up in the class for every request costs five times as
-# much.
+# Looking the members up in the class for every request costs five times as much.
 UNCOVERED: Final = ArrivalQuestion.UNCOVERED
 SUSPENDED: Final = ArrivalQuestion.SUSPENDED
 BYPASSED: Final = ArrivalQuestion.BYPASSED
@@ -135,7 +133,7 @@ class Covered(Protocol):
 
     @property
     def holds_nobody(self) -> bool:
-        """What cannot show a page need not be held in such a room."""
+        """Requests that cannot show a page need not be held in such a room."""
 
     @property
     def bypass(self) -> Callable[[Arrival, int], Rule | None] | None: ...
@@ -151,7 +149,7 @@ class Covered(Protocol):
 
     @property
     def extensions(self) -> int:
-        """Session durations by which a session may be extended; 0: not at all."""
+        """In session durations; `0` disables it."""
 
     def ticket_crosses_sites(self, scheme: str) -> bool: ...
 
@@ -165,7 +163,7 @@ C = TypeVar("C", bound=Covered)
 def decide(
     covered: C | None, arrival: Arrival, now_ms: int, tickets: Callable[[C, Arrival, int], Found]
 ) -> tuple[ArrivalQuestion, Found]:
-    """`tickets` opens those that the arrival brings, when needed."""
+    """`tickets` opens the arrival's tickets, when needed."""
     if covered is None:
         return UNCOVERED, ()
     if covered.room.suspended:
@@ -199,7 +197,7 @@ def _own_page(
 ) -> tuple[ArrivalQuestion, Found] | None:
     ranked = rank(found, now_ms, covered.room.claim_ms > 0)
     if covered.moves and _asks_here(arrival, MOVE_QUERY):
-        # a ticket that is too old for the line still says whose place has moved
+        # a ticket too old for the line still tells whose place has moved
         return MOVE, ranked or found
     if ranked and _asks_for_entry(covered, arrival):
         return CALENDAR, ranked
@@ -213,7 +211,7 @@ def _own_page(
 def decide_again(
     covered: Covered, arrival: Arrival, now_ms: int, ranked: Found
 ) -> tuple[ArrivalQuestion, Found]:
-    """As `decide_among`, of tickets that may be those of absent visitors."""
+    """As `decide_among`, where tickets may belong to absent visitors."""
     question, found = decide_among(covered, arrival, now_ms, ranked, True)
     if question is POLL and now_ms - found[0][0].checked_ms > PLACE_KEPT_MS:
         return RETURN, found
@@ -221,7 +219,7 @@ def decide_again(
 
 
 def bypassed(bypass: Callable[[Arrival, int], Rule | None], arrival: Arrival, now_ms: int) -> bool:
-    """Where the path has several readings, each of them."""
+    """Whether a bypass rule holds for every reading of the path."""
     if not arrival.readings:
         return bypass(arrival, now_ms) is not None
     return all(bypass(reading, now_ms) is not None for reading in read_alone(arrival))
@@ -255,9 +253,8 @@ def read_alike(covered: Covered, arrival: Arrival, now_ms: int) -> bool:
 def decide_among(
     covered: Covered, arrival: Arrival, now_ms: int, found: Found, proven: bool
 ) -> tuple[ArrivalQuestion, Found]:
-    """`found` is ranked. Ask again with the rest when the first one is gone. `proven`: the arrival
-    brought a genuine ticket, however old, so its bearer keeps cookies and may wait with any kind of
-    request.
+    """`found` is ranked; call again with the rest when the first is gone. `proven`: the arrival
+    brought a genuine ticket, however old, so its sender keeps cookies and may wait with any request.
     """
     if not (found or proven):
         question = _without_ticket(covered, arrival)
@@ -283,7 +280,7 @@ def decide_among(
 
 
 def _without_ticket(covered: Covered, arrival: Arrival) -> ArrivalQuestion | None:
-    """None: the arrival may take a place, or nobody is held."""
+    """None: the arrival may take a place, or the room holds nobody."""
     room = covered.room
     placeless = PROVISIONAL if room.provisional_sessions else PLACELESS
     if (
@@ -311,15 +308,15 @@ def is_head_of_page(room: Room, arrival: Arrival) -> bool:
 
 
 def is_away(ticket: Ticket, now_ms: int, claims: bool) -> bool:
-    """Whether the ledger has to say if this waiting ticket is still good; `claims`: whether the room
-    keeps places of absent visitors.
+    """Whether only the ledger knows if this waiting ticket is still good. `claims`: the room keeps
+    places of absent visitors.
     """
     return claims and ticket.home >= AWAY and now_ms - ticket.checked_ms <= AWAY_MAX_MS
 
 
 def rank(found: Found, now_ms: int, claims: bool = False) -> Found:
-    """Accepted ones by latest renewal, then waiting ones by place. A waiting ticket whose last
-    check-in is more than five minutes old is left out, unless its visitor is away (`is_away`).
+    """Accepted tickets by latest renewal, then waiting ones by place, without those whose last
+    check-in is over five minutes old, unless the visitor is away (`is_away`).
     """
     alive = [
         one
@@ -336,8 +333,8 @@ def rank(found: Found, now_ms: int, claims: bool = False) -> Found:
 
 
 def comes_from_elsewhere(arrival: Arrival) -> bool:
-    """The return from a payment, a sign-in (SAML, OpenID form_post). Browsers keep Lax cookies back
-    then, so its sender may be a visitor with a place, and must not be given another one.
+    """The return from a payment or a sign-in (SAML, OpenID form_post). Browsers then withhold Lax
+    cookies, so the sender may have a place and must not be given another.
     """
     if arrival.method != "POST" or kind_of(arrival) is not ArrivalKind.DOCUMENT:
         return False
@@ -346,7 +343,7 @@ def comes_from_elsewhere(arrival: Arrival) -> bool:
 
 
 def _asks_here(arrival: Arrival, query: str) -> bool:
-    """For a page of its own with this query, or one that a link leads to by a code behind a dot."""
+    """Whether the query is `query`, alone or with a dot and a code behind it."""
     behind = arrival.query[len(query) :]
     return (
         arrival.query.startswith(query)
@@ -369,7 +366,7 @@ def asked_by_own_page(arrival: Arrival) -> bool:
 
 
 def _gives_up(arrival: Arrival) -> bool:
-    """Only a page of this very host may, so no other page can throw a visitor out."""
+    """Only a page of this host may, so that no other page can throw a visitor out."""
     if arrival.header(UPDATE_HEADER) != LEAVE_VALUE and arrival.query != LEAVE_QUERY:
         return False
     return asked_by_own_page(arrival)

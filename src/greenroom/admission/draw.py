@@ -1,9 +1,9 @@
-"""The draw of a pre-queue: a random order that every visitor can verify afterwards.
+"""The event draw: a random order that every visitor can verify afterwards.
 
 The order is HMAC-SHA-256(seed, list_hash ":" blinded receipt); docs/explanation/fair-draw.md says
 what this proves. All hashes are SHA-256 over ASCII text in lower-case hexadecimal, so `sha256sum`
-is enough for a check. Places become keys: rank r of n drawn gets the r-th of the n keys just before
-the start, so drawn visitors are in their order before all later ones.
+checks them. Rank r of n drawn gets the r-th of the n keys just before the start, so drawn visitors
+keep their order and precede all later ones.
 """
 
 import hmac
@@ -19,10 +19,10 @@ from greenroom.model.visit import TIE_BITS, make_key
 FORMAT = "greenroom-draw-1"
 RECEIPT_FORMAT = "greenroom-receipt-1"
 SPAN_MS = 1_000
-"""Before the start; keys of this time are those of places drawn. Who arrives in it comes after it."""
+"""Before the start: keys of this time belong to drawn places. Visitors who arrive in it come after."""
 
 SHORT_DIGITS = 32
-"""128 bits cannot be guessed, and can still be read out."""
+"""128 bits: beyond guessing, and still short enough to read aloud."""
 
 
 class ScheduledDraw(msgspec.Struct, frozen=True):
@@ -76,7 +76,6 @@ def blinded(receipt: str) -> str:
 
 
 def list_hash(draw_id: str, receipts: Iterable[str]) -> str:
-    """The order of the receipts does not matter."""
     joined = "\n".join(sorted(receipts))
     return _hash(f"list:{draw_id}:{joined}")
 
@@ -88,7 +87,7 @@ def entries(draw_id: str, ticket_ids: Iterable[bytes]) -> list[str]:
 def hold(
     scheduled: ScheduledDraw, seed: bytes, taking_part: Collection[str], room: str, event: str
 ) -> Draw:
-    """The same every time for the same seed and entries. About 4 us a ticket."""
+    """Deterministic for a seed and entries. About 4 us a ticket."""
     draw_id = scheduled.draw_id
     closed = list_hash(draw_id, taking_part)
     return Draw(

@@ -1,7 +1,8 @@
-"""Wait estimates. Fifo: people ahead who have no permit yet, divided by the measured admissions per
-minute. Random: ln(1 - p) / ln(1 - P) minutes, P being the chance within a minute. None is unknown:
-the limits alone bound the rate from above, so the wait only from below. But when free capacity
-suffices for all visitors in line, only the sliding minute delays them, and that is known.
+"""The published formulas for waits. Fifo: people ahead without a permit, divided by the measured
+admissions per minute. Random: ln(1 - p) / ln(1 - P) minutes, P being the chance within a minute.
+
+None means unknown: limits bound the rate only from above. But where free capacity suffices for the
+whole line only the sliding minute delays it, and that is known.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ AT_ONCE = Estimate(0.0, 0.0, 0.0)
 
 
 def fifo_estimate(without_permit: int, per_minute: float | None) -> Estimate | None:
-    """`without_permit` includes oneself; 0 or less: a permit is there."""
+    """`without_permit` includes the visitor; 0 or less: a permit is there."""
     if without_permit <= 0:
         return AT_ONCE
     if not per_minute or per_minute <= 0:
@@ -40,9 +41,9 @@ def random_estimate(waiting: int, per_minute: float | None) -> Estimate | None:
 def minute_estimate(
     without_permit: int, new_users_per_minute: int, window: Sequence[int], now_ms: int
 ) -> Estimate:
-    """`window`: admissions of the last 60 s, oldest first. The n-th without a permit waits until
-    the n-th admission beyond what the minute still has room for has left the window, and at least
-    as long as pacing spreads them.
+    """`window`: admissions of the last 60 s, oldest first. Visitors beyond what the minute still has
+    room for wait until as many admissions have left the window, and everybody as long as pacing
+    spreads them.
     """
     if without_permit <= 0:
         return AT_ONCE
@@ -58,8 +59,8 @@ def minute_estimate(
 def crowd_estimate(
     without_permit: int, here: int, per_minute: float, admitted: int
 ) -> Estimate | None:
-    """Permits come at `(new_users_per_minute + what is left of it) / 60` a second. `per_minute` is
-    for this data center, `here` visitors have a permit. None: beyond this minute.
+    """For permits that come at the rate of `coordinator.pace`. `per_minute`: this data center's part
+    of the limit; `here`: visitors with a permit. None: beyond this minute.
     """
     before = here + admitted
     if before + without_permit > per_minute:

@@ -1,6 +1,4 @@
-"""The laws of conservation, as a check that tests, simulations and a doubting operator can run at
-any moment.
-"""
+"""The laws of conservation, as checks that tests and simulations can run at any moment."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -88,16 +86,15 @@ def sum_problems(coordinator: Coordinator) -> list[str]:
 
 
 def problems(coordinator: Coordinator, ledgers: Iterable[Ledger]) -> list[str]:
-    """For any messages that are still in transit."""
+    """True whatever messages are in transit."""
     found = coordinator_problems(coordinator)
     for ledger in ledgers:
         found += ledger_problems(ledger)
         center, lease = coordinator.data_centers[ledger.data_center], ledger.lease
         if center.epoch != ledger.epoch:
             continue
-        unheard = (
-            coordinator.doubting and ledger.data_center in coordinator.doubted
-        )  # it may hold more than this coordinator was told yet
+        # it may hold more than it has reported to this coordinator
+        unheard = coordinator.doubting and ledger.data_center in coordinator.doubted
         pairs = {
             "permits that were never granted": (
                 0 if unheard else lease.granted_seen,

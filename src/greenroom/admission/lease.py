@@ -1,9 +1,10 @@
-"""What one ledger may spend. The law, always (checked by `laws.ledger_problems`): permits + freed +
-closing + sessions == granted_seen - returned_permits - returned_freed + over - settled. Every
-counter only grows. Spending a permit turns it into a session; its end leaves a freed unit, which
-goes back to the coordinator, because only the coordinator knows whether the minute has room. An
-admission without a permit (passthrough) is a debt: freed units and permits pay it before the next
-admission. For the fence see `coordinator.fence`.
+"""What one ledger may spend.
+
+The law (checked by `laws.ledger_problems`): permits + freed + closing + sessions == granted_seen -
+returned_permits - returned_freed + over - settled. Every counter only grows. Spending a permit turns
+it into a session; its end leaves a freed unit, which returns to the coordinator, because only that
+knows whether the minute has room. An admission without a permit (passthrough) is a debt, paid by
+freed units and permits before the next admission. `coordinator.fence` explains the fence.
 """
 
 from collections import deque
@@ -18,17 +19,16 @@ CLOSING_MS = 6_000
 """Native passes live at most 5 s, and open connections are closed within q, at most 5 s."""
 
 CUT_OFF_MS = 4_000
-"""Without an answer for this long a ledger lives on what it holds."""
-
+"""Without an answer for this long a ledger is cut off and lives on what it holds."""
 
 HORIZON_SLACK_MS = 1_000
-"""So that the front of the line moves on between two syncs."""
+"""Keeps the front of the line moving between two syncs."""
 
 
 class PermitSource(IntEnum):
     PERMIT = 1
-    FREED = 2  # an own freed unit: cut off, or passthrough
-    DEBT = 3  # passthrough: nothing
+    FREED = 2  # a freed unit of its own: cut off, or passthrough
+    DEBT = 3  # passthrough only
 
 
 class Lease:
@@ -88,10 +88,10 @@ class Lease:
         self.fence_ms = 0
         self.later_ms = 0
         self.line_ahead_ms = 0
-        """The coordinator's clock is the one on which keys are compared."""
+        """Offset of the coordinator's clock, on which keys are compared."""
         self.round_trip_ms = 0
         self.unknown_until_ms = 0
-        """What the coordinator alone knows of lasts until then."""
+        """Sessions that only the coordinator knows of last until then."""
 
     @property
     def debt(self) -> int:
@@ -108,7 +108,7 @@ class Lease:
         return self.fence_ms > 0 and now_ms + self.later_ms - self.contact_ms >= self.fence_ms
 
     def spendable(self, now_ms: int) -> int:
-        """While cut off without permits, freed units within that rate."""
+        """Cut off without permits: freed units within the disconnected rate."""
         if self.permits or not self.freed or self.connected(now_ms):
             return self.at_hand(now_ms)
         self.trim(now_ms)
@@ -120,8 +120,8 @@ class Lease:
         return self.paced(self.permits, now_ms)
 
     def paced(self, count: int, now_ms: int) -> int:
-        """While people wait the coordinator sets the pace: then only what was leased ahead of need
-        is held back.
+        """While visitors wait the coordinator sets the pace: only permits leased ahead of need are
+        held back here.
         """
         if self.fence_ms and self.fenced(now_ms):
             return 0
@@ -136,7 +136,7 @@ class Lease:
         )
 
     def paced_s(self, place: int, now_ms: int) -> float:
-        """Places count from 1, with a permit."""
+        """`place`: from 1, among those with a permit."""
         return (
             max(0, pacing.wait_us(self.spent_until_us, self.gap_us, place, now_ms)) / 1_000_000
             if self.holds_back
@@ -144,17 +144,16 @@ class Lease:
         )
 
     def horizon_at(self, now_ms: int, gap_ms: int) -> int | None:
-        """As an arrival time; None: no bound. `gap_ms`: between two tries. Cut off there is none:
-        these units cannot reach older places elsewhere.
+        """Latest arrival time that permits reach; None: no bound, as when cut off, because these
+        units cannot reach older places elsewhere. `gap_ms`: between two tries.
         """
         if self.horizon_ms is None or self.answered_ms is None or not self.connected(now_ms):
             return None
         return self.horizon_ms + now_ms - self.answered_ms + HORIZON_SLACK_MS + gap_ms
 
     def source(self, now_ms: int, overdraws: bool, paced: bool = True) -> PermitSource | None:
-        """None when there is nothing. Passthrough (`overdraws`) always finds something. Cut off,
-        unused permits count against the disconnected rate. Not `paced`: however soon it follows the
-        one before.
+        """None: nothing may be spent, except in passthrough (`overdraws`). Cut off, unused permits
+        count against the disconnected rate. Not `paced`: however soon after the last admission.
         """
         if overdraws:
             return (
@@ -175,7 +174,6 @@ class Lease:
         return None
 
     def spend(self, source: PermitSource, now_ms: int, paced: bool = True) -> None:
-        """Not `paced`: the next admission need not wait for this one."""
         if source is PermitSource.PERMIT:
             self.permits -= 1
             self.used += 1
@@ -190,7 +188,7 @@ class Lease:
         self.unacknowledged.append(now_ms)
 
     def unspend(self, source: PermitSource, paced: bool) -> None:
-        """Nothing may have been reported since."""
+        """Call before the next report."""
         if source is PermitSource.PERMIT:
             self.permits += 1
             self.used -= 1
@@ -204,7 +202,7 @@ class Lease:
         self.unacknowledged.pop()
 
     def free(self) -> None:
-        """The unit pays a debt, or is on its way back."""
+        """Pays a debt with the unit, or returns it with the next report."""
         if self.over > self.settled:
             self.settled += 1
         else:
@@ -218,14 +216,14 @@ class Lease:
             self.free()
 
     def doubt(self, life_ms: int, now_ms: int) -> None:
-        """For a ledger that starts from an older copy: sessions may have been renewed since."""
+        """For a ledger restored from an older copy: sessions may have been renewed since."""
         self.closing_until_ms = now_ms + life_ms + CLOSING_MS
 
     def doubts(self, now_ms: int) -> bool:
         return now_ms + CLOSING_MS < self.closing_until_ms
 
     def lengthen(self, longer_ms: int, now_ms: int) -> None:
-        """Sessions last longer now, also renewed ones that the copy does not know."""
+        """The session duration grew: renewals that the copy does not know last longer too."""
         if self.doubts(now_ms):
             self.closing_until_ms += longer_ms
 
@@ -245,14 +243,12 @@ class Lease:
             window.popleft()
 
     def give_back(self, now_ms: int) -> None:
-        """While connected: freed units, and permits above the recall level. A return is never
-        undone.
-        """
+        """While connected, returns freed units and permits above the recall level for good."""
         if self.connected(now_ms):
             self._return_above(self.recall)
 
     def give_all_back(self) -> None:
-        """Before the last report of an epoch: nothing is spent in it any more."""
+        """Before the last report of an epoch."""
         self._return_above(0)
 
     def _return_above(self, level: int) -> None:
@@ -263,44 +259,34 @@ class Lease:
         self.returned_permits += surplus
 
     def begin_epoch(self, sessions: int, now_ms: int) -> "Lease":
-        """The units of so many sessions, the minute, and the fence."""
+        """A lease with the units of `sessions`, the sliding minute and the fence."""
         left = Lease()
         self.trim(now_ms)
         left.granted_seen = left.used = sessions
-        left.window, left.unacknowledged, left.admitted = (
-            self.window,
-            deque(self.window),
-            len(self.window),
-        )
-        left.line_ahead_ms, left.round_trip_ms, left.fence_ms = (
-            self.line_ahead_ms,
-            self.round_trip_ms,
-            self.fence_ms,
-        )
-        left.gap_us, left.spent_until_us, left.data_centers, left.unknown_until_ms = (
-            self.gap_us,
-            self.spent_until_us,
-            self.data_centers,
-            self.unknown_until_ms,
-        )
+        left.window, left.unacknowledged = self.window, deque(self.window)
+        left.admitted = len(self.window)
+        left.line_ahead_ms, left.round_trip_ms = self.line_ahead_ms, self.round_trip_ms
+        left.gap_us, left.spent_until_us = self.gap_us, self.spent_until_us
+        left.fence_ms, left.data_centers = self.fence_ms, self.data_centers
+        left.unknown_until_ms = self.unknown_until_ms
         left.closing_until_ms = self.closing_until_ms
         return left
 
     def ages(self, now_ms: int, whole: bool) -> tuple[int, ...]:
-        """`whole`: confirmed ones too."""
+        """Of admissions in the last 60 s that are not acknowledged; `whole`: of all."""
         times = self.window if whole else self.unacknowledged
         while times and now_ms - times[0] > WINDOW_MS:
             times.popleft()
         return tuple([now_ms - time_ms for time_ms in times])
 
     def is_late(self, down: SyncDown) -> bool:
-        """Such an answer is refused: one of a lost coordinator may grant what the next one, which
-        has this ledger's report, does not know of.
+        """A late answer is refused: it may be a lost coordinator's, and grant what its successor,
+        which has this ledger's report, does not know of.
         """
         return down.number <= self.applied
 
     def apply(self, down: SyncDown, now_ms: int) -> None:
-        """Only what is new in the absolute count is granted."""
+        """Grants only what is new in the absolute count."""
         self.permits += max(0, down.granted - self.granted_seen)
         self.granted_seen = max(down.granted, self.granted_seen)
         paid = min(self.permits, self.debt)
@@ -310,27 +296,20 @@ class Lease:
         self.applied = down.number
         for _ in range(len(self.unacknowledged) - (self.admitted - down.acknowledged)):
             self.unacknowledged.popleft()
-        self.disconnected_rate, self.recall, self.queueing, self.horizon_ms = (
-            down.disconnected_rate,
-            down.recall,
-            down.queueing,
-            down.horizon_ms,
-        )
+        self.disconnected_rate, self.recall = down.disconnected_rate, down.recall
+        self.queueing, self.horizon_ms = down.queueing, down.horizon_ms
         self.pool, self.alone, self.gap_us = down.pool, down.alone, down.gap_us
-        self.contact_ms, self.fence_ms, self.data_centers = (
-            down.sent_ms,
-            down.fence_ms,
-            down.data_centers,
-        )
-        # a coordinator without memory does not say so: what an earlier one said counts on
+        self.contact_ms, self.fence_ms = down.sent_ms, down.fence_ms
+        self.data_centers = down.data_centers
+        # -1 from a coordinator without memory: what an earlier one said remains in force
         if down.unknown_ms >= 0:
             self.unknown_until_ms = max(self.unknown_until_ms, now_ms + down.unknown_ms)
         self._set_line_clock(down, now_ms)
         self.answered_ms = now_ms
 
     def _set_line_clock(self, down: SyncDown, now_ms: int) -> None:
-        """The offset is off by half the round trip at most, so quick answers count; slower ones
-        after a while.
+        """The offset errs by half the round trip at most, so quick answers count at once, slower
+        ones only after a while.
         """
         round_trip_ms = now_ms - down.sent_ms
         if self.answered_ms is None or round_trip_ms <= self.round_trip_ms:

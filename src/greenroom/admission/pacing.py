@@ -1,15 +1,15 @@
-"""Spreads admissions of a crowd that comes after a quiet time, when a whole minute's permits are
-leased ahead: a token bucket, kept as the moment when all that was spent would have been earned. The
-gap comes from the coordinator: PACE_FACTOR times the even pace of the room, divided by share of
-arrivals or of permits. Passthrough, moved sessions and requests that cannot wait neither are paced
-nor use the pace up. Pacing can only put an admission off, so no limit rests on it.
+"""Spreads a crowd that comes after a quiet time, when a whole minute's permits are leased ahead.
+
+A token bucket, stored as the moment when everything spent would have been earned. The coordinator
+sets the gap: PACE_FACTOR times the room's even pace, divided by share of arrivals or of permits.
+Passthrough, moved sessions and requests that cannot wait are not paced and use none of the pace up.
+Pacing can only delay an admission, so no limit rests on it.
 """
 
 PACE_FACTOR = 1.5
-"""With what all data centers have saved up it makes the largest burst."""
 SAVED_US = 1_000_000
 SAVED_VISITORS = 6
-"""Visitors who come at random come in clumps, also to one of twenty data centers."""
+"""Random arrivals come in clumps, also at one of twenty data centers."""
 FLOOR_TOLERANCE = 1.01
 LEAST_PER_S, LEAST_HERE_PER_S = 10.0, 1.0
 """In all data centers together, and in one: small rooms are hardly paced."""
@@ -21,7 +21,6 @@ def gap_us(per_minute: int, share: float, data_centers: int) -> int:
 
 
 def saved_us(gap_us: int) -> int:
-    """A second, or six admissions."""
     return max(SAVED_US, SAVED_VISITORS * gap_us)
 
 
@@ -35,7 +34,7 @@ def part_per_minute(gap_us: int, per_minute: int, data_centers: int) -> float | 
 
 
 def wait_us(spent_until_us: int, gap_us: int, place: int, now_ms: int) -> int:
-    """Places count from 1, if those before come in time."""
+    """`place`: from 1, if those ahead come in time."""
     return max(0, spent_until_us - now_ms * 1000) + place * gap_us - saved_us(gap_us)
 
 

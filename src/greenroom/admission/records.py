@@ -1,6 +1,6 @@
-"""What has to be remembered of a room, as records of 24 bytes: kind, ticket id, one number. A
-record says what holds now, so reading it twice does no harm. A snapshot is between RESET and DONE;
-one that was cut off before DONE never happened.
+"""A room's stored state, as records of 24 bytes: kind, ticket id, one number. A record says what is
+true now, so reading it twice does no harm. A snapshot lies between RESET and DONE; one without DONE
+is void.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,15 +10,15 @@ from struct import Struct
 from greenroom.model.room import Room
 from greenroom.model.visit import TICKET_ID_BYTES
 
-NOTE = 0  # says nothing: a trial of the disk
+NOTE = 0  # no content: a test of the disk
 PLACE = 1  # id, key: a place in line is real
-ADMIT = 2  # id, time: let in; a session begins, and the sliding minute counts it
-SESSION = 3  # id, time: a session was renewed (or is simply there)
+ADMIT = 2  # id, time: a session begins, and the sliding minute counts it
+SESSION = 3  # id, time: last renewal of a session
 END = 4  # id, time: place or session ended; the id is spent until then (0: not at all)
 COUNTED = 5  # time: an admission of the sliding minute whose session may be over
 RESET = 6  # a snapshot begins
-DONE = 7  # a snapshot is whole: what stood before it is void
-BEGAN = 8  # id, time: when a session began that is simply there
+DONE = 7  # a snapshot is complete: everything before it is void
+BEGAN = 8  # id, time: when the session of a SESSION record began
 EXTENDED = 9  # id, time: the last renewal of a session before it was given more time
 TURN = 10  # time in the place of the id, key: the highest key admitted (`ledger.turns`)
 FAILED = 11  # id, row of `ledger.failures`: the origin failed this visitor; 0: none
@@ -43,16 +43,17 @@ class LedgerMemory:
     window: list[int] = field(default_factory=list)
     latest_ms: int = 0
     began: dict[bytes, int] = field(default_factory=dict)
-    """Sessions of older journals are not in it."""
+    """Without sessions of older journals."""
     extended: dict[bytes, int] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
-    """Not voided by a snapshot: it has the newest of them."""
+    """Not voided by a snapshot, which has only the newest."""
     failures: dict[bytes, int] = field(default_factory=dict)
 
     def replay(self, records: bytes, holes: bool = False) -> None:
-        """Whole snapshots only. Raises ValueError unless their length fits; unknown kinds are
-        skipped. With `holes` a snapshot without an end counts beside what stood before it: a
-        session too many ends by itself, one too few lets a visitor in.
+        """Skips unknown kinds. ValueError: not a whole number of records.
+
+        With `holes` a snapshot without an end is merged with what preceded it: a surplus session
+        ends by itself, a missing one would admit a visitor too many.
         """
         if len(records) % RECORD.size:
             raise ValueError(
@@ -105,7 +106,6 @@ class LedgerMemory:
 
 
 def _joined(before: LedgerMemory, after: LedgerMemory) -> LedgerMemory:
-    """What stood before a snapshot without an end, and what is in it."""
     sessions = {
         ticket_id: at_ms
         for ticket_id, at_ms in before.sessions.items()
@@ -130,15 +130,15 @@ def _joined(before: LedgerMemory, after: LedgerMemory) -> LedgerMemory:
 
 
 def remember(payloads: Iterable[bytes], holes: bool = False) -> LedgerMemory:
-    """Oldest first; `holes` and errors as of `LedgerMemory.replay`."""
+    """`payloads`: oldest first; `holes` and errors as in `LedgerMemory.replay`."""
     memory = LedgerMemory()
     memory.replay(b"".join(payloads), holes)
     return memory
 
 
 def stand_ins(lost: int, room: Room, now_ms: int, new_id: Callable[[], bytes]) -> list[bytes]:
-    """Each may have been an admission or a renewal of a moment ago; of both no more than the limits
-    allow.
+    """Records in place of `lost` ones, each of which may have been an admission or a renewal just
+    now; of either no more than the limits allow.
     """
     sessions = min(lost, room.total_active_users)
     admissions = min(lost, room.new_users_per_minute)

@@ -1,6 +1,4 @@
-"""The settings that apply now: the room's own, or overlaid by the current event; and those that
-apply later.
-"""
+"""A room's settings, now and later: its own, overlaid by the current event."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -20,27 +18,25 @@ class Phase(IntEnum):
 
 
 class Effective(msgspec.Struct, frozen=True):
-    """Until `until_ms` (None: until an operator changes them)."""
+    """The settings until `until_ms` (None: until an operator changes them)."""
 
     room: Room
     phase: Phase = Phase.IDLE
     event: Event | None = None
     until_ms: int | None = None
-    origin_down: bool = (
-        False  # its origin is unhealthy, and the room holds new visitors because of that
-    )
+    # its origin is unhealthy, and the room holds new visitors because of that
+    origin_down: bool = False
     # active visitors that the origin can take, where the room follows it
     capacity: int | None = None
     # more visitors that an operator admits now; `room` has the raised limits
     let_in: int = 0
-    # the room follows its origin, which is too slow, or fails, to admit anybody
+    # the room follows its origin, which is too slow or failing, so nobody is admitted
     origin_slow: bool = False
-    # what the waiting page says of both: `Held.origin_stops`
+    # the waiting page's text about both (`Held.origin_stops`)
     origin_stops: str = ""
 
     @property
     def phase_ends_ms(self) -> int | None:
-        """None: there is no event."""
         if self.event is None:
             return None
         return (
@@ -58,7 +54,7 @@ class Effective(msgspec.Struct, frozen=True):
 
     @property
     def active_limit(self) -> int:
-        """At most `total_active_users`. Operators' `let_in` goes beyond what the origin takes."""
+        """At most `total_active_users`. An operator's `let_in` may exceed `capacity`."""
         if self.capacity is None:
             return self.room.total_active_users
         return min(self.room.total_active_users, self.capacity + self.let_in)
@@ -86,8 +82,8 @@ class Effective(msgspec.Struct, frozen=True):
 
 
 def effective(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
-    """Nulls of an event are the room's values as they are now. Suspended events do not count, nor
-    does any event of a suspended room. A hold that ends by time holds all new visitors.
+    """An event's nulls take the room's current values. Suspended events do not count, nor does any
+    event of a suspended room. A hold with an end holds all new visitors.
     """
     found = _scheduled(room, events, now_ms)
     if now_ms < room.hold_until_ms:
@@ -128,7 +124,7 @@ def _scheduled(room: Room, events: Iterable[Event], now_ms: int) -> Effective:
 
 def course(room: Room, events: Sequence[Event], now_ms: int) -> list[tuple[int, Effective]]:
     """(from when, settings), at least one. An event that shuffles begins with its pre-queue even
-    when that is over, so that the draw is between the two for every process.
+    when that is over, so that every process makes the draw between the two.
     """
     stages = [(now_ms, effective(room, events, now_ms))]
     first = stages[0][1]

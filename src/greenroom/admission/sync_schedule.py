@@ -1,5 +1,5 @@
-"""When each room of a data center is due: every clamp(0.5 / rate, 0.25 s, 1.5 s), in slots that all
-its rooms share, so that many rooms make few batches. A permit request is due at once. While the
+"""When each room of a data center syncs: every clamp(0.5 / rate, 0.25 s, 1.5 s), in slots that all
+rooms share, so that many rooms make few batches. A permit request is due at once. While the
 coordinator asks for complete reports a room is due in every slot.
 """
 
@@ -12,7 +12,7 @@ SLOT_MS = 250
 SLOTS_MOST = 6
 BATCHES_PER_S = 4.5
 BURST_MS = 500
-"""A permit request need not wait because a batch has just gone."""
+"""Lets a permit request follow a batch at once."""
 ANSWER_MS = 2_000
 """A later answer counts as lost."""
 BORROW_MS = 1_000
@@ -20,7 +20,6 @@ PACE_MS = 2_000
 
 
 def phase_ms(data_center: str) -> int:
-    """0 to 1499."""
     return crc32(data_center.encode()) % (SLOT_MS * SLOTS_MOST)
 
 
@@ -34,9 +33,8 @@ class SyncSchedule:
         self._last: dict[str, int] = {}  # room -> slot of its newest sync
         self._wants: dict[str, int] = {}
         self._afresh: dict[str, None] = {}  # rooms whose next report shall be complete
-        self._entries: dict[
-            str, tuple[int, int, float]
-        ] = {}  # room -> admissions so far, when, and how many a second of late
+        # room -> admissions so far, when, and recent admissions per second
+        self._entries: dict[str, tuple[int, int, float]] = {}
         self._paid_ms = float("-inf")
 
     def due(self, now_ms: int, room_ids: Iterable[str]) -> dict[str, int]:
@@ -97,6 +95,6 @@ class SyncSchedule:
         return (now_ms - self._phase_ms) // SLOT_MS
 
     def _next(self, room_id: str) -> int:
-        """Rooms that sync as often are due in the same slot."""
+        """Rooms of one interval are due in the same slot."""
         every = 1 if room_id in self._afresh else self._every.get(room_id, 1)
         return (self._last.get(room_id, -SLOTS_MOST) // every + 1) * every

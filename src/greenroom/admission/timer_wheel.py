@@ -1,6 +1,5 @@
-"""Finds what is overdue among many things whose hour keeps moving. An entry whose deadline has
-moved is filed again when the old cell comes up. Cells are handed out when they have wholly passed:
-never early, at most one cell late.
+"""A timer wheel: finds overdue entries among many whose deadlines keep moving. The owner files an
+entry again when its old cell comes up. Entries are returned never early and at most one cell late.
 """
 
 from heapq import heappop, heappush
@@ -29,7 +28,6 @@ class Wheel(Generic[Item]):
             cell.append(item)
 
     def due(self, now_ms: int, limit: int) -> list[Item]:
-        """Things whose cell has wholly passed."""
         edge = now_ms >> CELL_BITS
         found: list[Item] = []
         while self._order and self._order[0] < edge and len(found) < limit:

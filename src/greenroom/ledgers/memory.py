@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.laws import problems
-from greenroom.admission.ledger.extending import extend
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import SWEEP_SLICE, Ledger
 from greenroom.admission.ledger.moving import move, move_back, take_turn
@@ -166,7 +165,7 @@ class MemoryLedger:
         then(Outcome(Standing.WAITING, storage_failed=True))
 
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
-        outcome = extend(self.ledger, ticket_id, times, self._now_ms())
+        outcome = self.ledger.extend(ticket_id, times, self._now_ms())
         self._write_log()
         then(outcome)
 

@@ -77,7 +77,7 @@ class LedgerPort(Protocol):
         """
 
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
-        """More time for a session, as in `admission.ledger.extending`. ACTIVE or GONE."""
+        """More time for a session, as `Ledger.extend`."""
 
     def fail(self, ticket_id: bytes, then: Then) -> None:
         """The origin failed to answer this visitor, as in `admission.ledger.failures`. ACTIVE or

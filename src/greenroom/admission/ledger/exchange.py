@@ -1,4 +1,4 @@
-"""What a ledger and the coordinator tell each other: the report, and how an answer is taken in."""
+"""The ledger's side of a sync: its report, and how it applies the answer."""
 
 from msgspec import structs
 
@@ -17,22 +17,21 @@ REMEMBERS_MS = 31 * 86_400_000
 
 
 def farewell(ledger: LedgerState, now_ms: int) -> SyncUp | None:
-    """None where no fence is known to be in force. The next epoch begins at once, without any unit
-    but those of sessions and behind the fence until it is answered: what is on its way to this
-    epoch is refused, and no session is renewed.
+    """The last report of a ledger that stops; None where no fence is known to be in force. The next
+    epoch begins at once, with the units of sessions only and behind the fence until it is answered:
+    it refuses what is on its way to this epoch, and renews no session.
     """
     if not ledger.lease.fence_ms or ledger.lease.fenced(now_ms):
         return None
     ledger.lease.give_all_back()
     last = structs.replace(report(ledger, now_ms, 0), farewell=True)
-    _begin_epoch(
-        ledger, last.epoch + 2, now_ms
-    )  # the coordinator counts on with the epoch after the last one
+    # the coordinator continues with the epoch after the last one
+    _begin_epoch(ledger, last.epoch + 2, now_ms)
     return last
 
 
 def report(ledger: LedgerState, now_ms: int, want: int) -> SyncUp:
-    """Gives back what is to be given back."""
+    """Returns surplus units with it."""
     lease, line, reporting = ledger.lease, ledger.line, ledger.reporting
     lease.give_back(now_ms)
     reporting.begin(now_ms, want, line.changed)
@@ -63,7 +62,7 @@ def unknown_ms(lease: Lease, now_ms: int) -> int:
 
 
 def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
-    """In any order and any number of times."""
+    """Answers may come in any order and repeatedly."""
     if down.epoch != ledger.epoch:
         if down.epoch > ledger.epoch:
             _begin_epoch(ledger, down.epoch + 1, now_ms)
@@ -93,7 +92,7 @@ def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
 
 
 def _begin_epoch(ledger: LedgerState, epoch: int, now_ms: int) -> None:
-    """People stay, units do not."""
+    """Visitors stay, units do not."""
     ledger.epoch, ledger.born_ms = max(now_ms, epoch), now_ms
     ledger.lease = ledger.lease.begin_epoch(len(ledger.sessions.inside), now_ms)
     sources = ledger.moves.sources

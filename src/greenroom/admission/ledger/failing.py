@@ -1,6 +1,4 @@
-"""What a failure of the origin does to a session, and how a turn that was kept is taken (`failures`
-has the rules).
-"""
+"""Records a failure of the origin, and gives a kept turn back (rules in `failures`)."""
 
 from greenroom.admission.ledger.failures import TURN_KEPT_MS
 from greenroom.admission.ledger.ledger import Ledger
@@ -12,8 +10,8 @@ GONE = Outcome(Standing.GONE)
 
 
 def fail(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
-    """A document of the origin failed for this visitor. ACTIVE, with `kept_ms` for which the turn
-    would be kept after the session; GONE without a living session.
+    """A document of the origin failed for this visitor. ACTIVE, with `kept_ms` if the turn would be
+    kept after the session; GONE without a living session.
     """
     outcome = ledger.view(ticket_id, now_ms)
     if outcome.standing is not Standing.ACTIVE:
@@ -37,8 +35,8 @@ def fail(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
 
 
 def reenter(ledger: Ledger, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-    """An accepted ticket whose session is over: takes the place of the old key, and makes a try, if
-    the turn was kept. A try too for who has done so and waits; else GONE.
+    """For an accepted ticket whose session is over: if the turn was kept, takes the place of the old
+    key and makes a try, as do later calls of that visitor. Else GONE.
     """
     if ledger.living(ticket_id, now_ms) is not None:
         return ledger.view(ticket_id, now_ms)

@@ -1,14 +1,13 @@
-"""The state of one room in one data center: who is inside, who waits, and whose turn it is.
+"""The ledger of one room in one data center: who is inside, who waits, and whose turn it is.
 
 Theory. Admitting a visitor spends a permit that the ledger holds, in one local step (`lease`), so
-delay or loss of messages costs utilisation, never a limit. docs/explanation/admission.md has the
-rules.
+delay or loss of messages costs utilisation, never a limit (docs/explanation/admission.md).
 
-- A waiter checks in before ghosts are swept, or a late visitor would be swept by the very poll that
-  proves presence.
-- A ticket id has one session in its life. Afterwards it is remembered as spent until no waiting
-  ticket of that id can be valid.
-- The base classes: `held` has what those who are held are told, `state` the parts.
+- A visitor in line checks in before ghosts are swept, or the poll that proves presence would sweep
+  a late one.
+- A ticket id has one session in its life. Afterwards it is spent until no waiting ticket of that id
+  can be valid.
+- The base classes: `held` makes the answers for those who are held, `state` has the parts.
 
 `random_bits` are 64 bits. `log` collects records of what happened (`records`); the owner stores
 them before it answers the visitor, and calls `undo` when that fails.
@@ -29,7 +28,17 @@ from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.ledger.turns import KEPT_MS, Turns
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.admission.queueing.line import GRACE_MS
-from greenroom.admission.records import ADMIT, END, PLACE, SESSION, LedgerMemory, pack, pack_turn
+from greenroom.admission.queueing.methods import PermitAttempt
+from greenroom.admission.records import (
+    ADMIT,
+    END,
+    EXTENDED,
+    PLACE,
+    SESSION,
+    LedgerMemory,
+    pack,
+    pack_turn,
+)
 from greenroom.admission.timer_wheel import CELL_BITS
 from greenroom.model.line_table import LineTable
 from greenroom.model.record import replace
@@ -37,14 +46,10 @@ from greenroom.model.room import Room
 from greenroom.model.visit import PLACE_KEPT_MS, Outcome, Standing, arrival_ms_of, make_key
 
 SWEEP_LIMIT = 20_000
-"""Entries of each sort looked at in one sweep before a draw, which should not miss any. Up to 90
-ms.
-"""
+"""Entries of each kind examined in one sweep before a draw, which should miss none: up to 90 ms."""
 
 SWEEP_SLICE = 500
-"""Entries of each sort looked at in one sweep while visitors wait, 2 ms or so. The rest comes with
-the next tick, which is soon.
-"""
+"""The same while visitors wait: about 2 ms. The next tick, which is soon, does the rest."""
 
 GONE, GONE_KEPT = Outcome(Standing.GONE), Outcome(Standing.GONE, kept_ms=1)
 ADMITTED, ACTIVE = Standing.ADMITTED, Standing.ACTIVE
@@ -54,10 +59,9 @@ class Ledger(HeldVisitors):
     def __init__(self, room: Room, data_center: str, epoch: int, now_ms: int) -> None:
         super().__init__(room, data_center, epoch, now_ms)
         self._swept = 0
-        self._unseen = 0  # newcomers whose tickets have not come back, about
-        self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = (
-            None  # who, with what, the place, and whether paced
-        )
+        self._unseen = 0  # about how many newcomers' tickets have not come back
+        # the last admission: who, with what, the place, and whether paced
+        self._last: tuple[bytes, PermitSource, tuple[int, int] | None, bool] | None = None
         self._opened_ms = 0
         self._told_ended_ms = self._ended_to_ms = room.sessions_ended_ms
         self.configure(room, now_ms)
@@ -65,8 +69,8 @@ class Ledger(HeldVisitors):
     # -- what visitors ask -------------------------------------------------------------------------
 
     def arrive(self, ticket_id: bytes, now_ms: int, random_bits: int, told: bool = True) -> Outcome:
-        """A newcomer without a ticket: let in, or held outside the line with nothing written down.
-        Not `told`: without an estimate.
+        """Admits a newcomer without a ticket, or holds it outside the line with nothing stored. Not
+        `told`: without an estimate.
         """
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
@@ -81,7 +85,7 @@ class Ledger(HeldVisitors):
             and self.newcomers.crowded(self.lease.at_hand(now_ms) - len(self.line.slots), now_ms)
         )
         unknown = full and not self.line.slots and not self.waits.outlook.current(now_ms)
-        if unknown or not told:  # no ticket has come back yet: nobody knows how many came before
+        if unknown or not told:  # no ticket has come back: how many came before is unknown
             return self._untold(now_ms, random_bits, source is not None)
         return self._outside(
             now_ms,
@@ -93,8 +97,8 @@ class Ledger(HeldVisitors):
         )
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """A request that cannot wait: let in for PROVISIONAL_MS while there is room to spare, else
-        WAITING, with nothing written down.
+        """Admits a request that cannot wait for PROVISIONAL_MS while there is room to spare; else
+        WAITING, with nothing stored.
         """
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
@@ -139,21 +143,23 @@ class Ledger(HeldVisitors):
         lease = self.lease
         if self._open and not self.halted:
             queueing, lookahead = self._queueing, self.lookahead.permits
-            spare = (
-                lease.permits if lease.permits > 0 else lease.freed
-            )  # never more are `spendable`: nearly all are too far behind
+            # an upper bound of `spendable`: most visitors are too far behind even for it
+            spare = lease.permits if lease.permits > 0 else lease.freed
             waiting = len(line.slots)
             if queueing.overdraws or (
                 spare > 0 and (queueing.lots or queueing.called(waiting, rank, spare, lookahead))
             ):
-                permits, horizon_ms = (
+                attempt = PermitAttempt(
+                    waiting,
+                    rank,
+                    key,
                     lease.spendable(now_ms),
+                    lookahead,
                     lease.horizon_at(now_ms, int(self.lookahead.gap_ms)),
+                    line.first_ms,
+                    before is None and self._is_new(key, now_ms),
                 )
-                joins = before is None and self._is_new(key, now_ms)
-                if queueing.turn(
-                    waiting, rank, key, permits, lookahead, horizon_ms, line.first_ms, joins
-                ):
+                if queueing.admits(attempt):
                     source = lease.source(now_ms, queueing.overdraws)
                     if source:
                         return self._admit(ticket_id, source, now_ms, before or (key, now_ms))
@@ -184,9 +190,8 @@ class Ledger(HeldVisitors):
         return self._early(slot, now_ms)
 
     def reclaim(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
-        """Whether the place of somebody who was away, with a ticket too old for `poll`, can still be
-        taken: as `peek`, and `called` when its turn has come; GONE when that was too long ago.
-        Changes nothing but what is counted.
+        """Whether a visitor who was away, with a ticket too old for `poll`, can still take the
+        place: as `peek`, `called` when its turn has come, GONE when that was too long ago.
         """
         if ticket_id in self.line.slots:
             if self._claim_ms:
@@ -215,12 +220,36 @@ class Ledger(HeldVisitors):
                 self.log.append(pack(SESSION, ticket_id, renewed_ms))
         return Outcome(ACTIVE, renewed_ms + self.life_ms, renewed_ms)
 
-    def extends(self, renewed_ms: int, now_ms: int) -> bool:
-        late = now_ms - renewed_ms > self._renewal_age_ms
-        return late and not self.renews and not self.lease.fenced(now_ms)
+    def extend(self, ticket_id: bytes, times: int, now_ms: int) -> Outcome:
+        """Gives more time to a session that requests do not renew (WCAG 2.2.1): ACTIVE with its end,
+        or GONE.
+
+        A visitor may ask again and again; one press in q counts. The session lasts a session
+        duration from then, and at most `times` session durations beyond the last renewal before the
+        first extension. That renewal is stored, so neither haste nor another device adds to it.
+        """
+        outcome, sessions = self.view(ticket_id, now_ms), self.sessions
+        late = now_ms - outcome.renewed_ms > self._renewal_age_ms
+        if (
+            outcome.standing is Standing.GONE
+            or not late
+            or self.renews
+            or self.lease.fenced(now_ms)
+        ):
+            return outcome
+        since_ms = sessions.extended.get(ticket_id, outcome.renewed_ms)
+        renewed_ms = min(now_ms, since_ms + times * sessions.life_ms)
+        if renewed_ms <= outcome.renewed_ms:
+            return outcome
+        if ticket_id not in sessions.extended:
+            sessions.extended[ticket_id] = since_ms
+            self.log.append(pack(EXTENDED, ticket_id, since_ms))
+        sessions.renew(ticket_id, renewed_ms)
+        self.log.append(pack(SESSION, ticket_id, renewed_ms))
+        return Outcome(ACTIVE, renewed_ms + sessions.life_ms, renewed_ms)
 
     def line_table(self, now_ms: int) -> LineTable:
-        """The line as everybody may see it; for rooms in order of arrival."""
+        """For rooms in order of arrival."""
         if now_ms >> CELL_BITS != self._swept:
             self.sweep(now_ms, SWEEP_SLICE)
         return self._table(now_ms)
@@ -266,12 +295,8 @@ class Ledger(HeldVisitors):
     # -- what operators and time change ------------------------------------------------------------
 
     def configure(self, room: Room, now_ms: int) -> None:
-        """New settings, from the next operation on. Sessions end at their last renewal plus the new
-        duration.
-        """
-        self.sweep(
-            now_ms, SWEEP_SLICE
-        )  # the other ghosts go with the next ticks, under any settings
+        """Sessions end at their last renewal plus the new duration."""
+        self.sweep(now_ms, SWEEP_SLICE)  # the next ticks remove the other ghosts
         was_rejecting = self._rejecting
         self._configure_line(room)
         self._provisional = room.confirm_newcomers is not True
@@ -283,10 +308,8 @@ class Ledger(HeldVisitors):
             self._ended_to_ms = max(self._ended_to_ms, now_ms - self.life_ms)
         # A renewal may be q old when the visitor is last seen: q on top keeps the promised
         # duration. Without renewals there is no gap.
-        before_ms, self.life_ms = (
-            self.life_ms,
-            room.session_ms + (room.renewal_age_ms if self.renews else 0),
-        )
+        before_ms = self.life_ms
+        self.life_ms = room.session_ms + (room.renewal_age_ms if self.renews else 0)
         self.lease.lengthen(max(0, self.life_ms - before_ms), now_ms)
         self.newcomers.configure(room)
         if not self.newcomers.watches:
@@ -305,8 +328,7 @@ class Ledger(HeldVisitors):
             self.line.pardon(now_ms + self.longest_refresh_ms + GRACE_MS)
 
     def _end_all_sessions(self, now_ms: int) -> None:
-        # ended ids are spent, and units are kept for CLOSING_MS: requests may use the origin that
-        # no ledger was asked about
+        # units stay in use for CLOSING_MS: some requests reach the origin without asking a ledger
         ended = self.sessions.end_all(now_ms)
         self.log.extend(pack(END, ticket_id, until_ms) for ticket_id, until_ms in ended)
         self.log += self.failures.clear()
@@ -319,8 +341,8 @@ class Ledger(HeldVisitors):
         )
 
     def sweep(self, now_ms: int, limit: int = SWEEP_LIMIT) -> bool:
-        """Ends sessions whose time is over and takes ghosts out of the line; looks at the pace.
-        Whether more than `limit` were due.
+        """Ends sessions whose time is over, removes ghosts, measures the pace. Returns whether more
+        than `limit` were due.
         """
         self._swept = now_ms >> CELL_BITS
         self.sessions.expire(now_ms, limit, self.expired)
@@ -343,9 +365,7 @@ class Ledger(HeldVisitors):
         return self.sessions.overdue(now_ms) or self.line.overdue(now_ms)
 
     def undo(self, now_ms: int, random_bits: int) -> Outcome:
-        """Undoes the last admission, which could not be written. Returns the answer to give
-        instead.
-        """
+        """Undoes the last admission, which could not be stored. Returns the answer instead."""
         if self._last is None:
             raise ValueError("the last operation admitted no visitor")
         ticket_id, source, place, paced = self._last
@@ -370,7 +390,7 @@ class Ledger(HeldVisitors):
             self._watch_turns(Turns(memory.turns))
         restore(self, memory, now_ms, self.life_ms, self._told_ended_ms, older)
         self.empty_ms = now_ms if older else 0
-        # which tickets came back is not written down: not those of sessions that were never renewed
+        # which tickets came back is not stored: assume not those of sessions that were never renewed
         if self.newcomers.watches:
             self.newcomers.turn(now_ms)
             for ticket_id, session in self.sessions.inside.items():
@@ -379,7 +399,7 @@ class Ledger(HeldVisitors):
                     self.newcomers.admit(session >> BEGAN_BITS)
 
     def memory(self, now_ms: int) -> LedgerMemory:
-        """What `restore` needs. Overdue sessions are in it; their end is found again."""
+        """What `restore` needs, with overdue sessions, which it finds again."""
         self.lease.trim(now_ms)
         sessions, places = self.sessions, dict(self.line.in_order())
         return LedgerMemory(
@@ -412,9 +432,9 @@ class Ledger(HeldVisitors):
         exchange.apply(self, down, now_ms)
 
     def borrows(self, now_ms: int) -> int:
-        """How many permits to ask for while a newcomer waits, because the lease ran dry; 0: asking
-        would not help. Who has to show the ticket waits too: what is brought is there when it comes
-        back, and a flood cannot spend it.
+        """Permits to request for a newcomer because the lease ran dry; 0: a request would not help.
+        A newcomer who must show the ticket waits too: the permits are there on return, and a flood
+        cannot spend them.
         """
         lease = self.lease
         if lease.permits > 0 or lease.queueing or self.line.slots or not self._open or self.halted:
@@ -426,9 +446,7 @@ class Ledger(HeldVisitors):
         )
 
     def borrows_provisionally(self, now_ms: int) -> int:
-        """For how many permits requests that cannot wait may ask together, because the lease ran
-        dry; 0: asking would not help.
-        """
+        """The same for all requests that cannot wait together."""
         lease = self.lease
         if (
             lease.permits > 0
@@ -440,7 +458,7 @@ class Ledger(HeldVisitors):
         return self.provisional.left(now_ms, lease.data_centers, *self._limits)
 
     def wants_permits(self) -> bool:
-        """Whether a visitor could be let in now if the coordinator had a permit to spare."""
+        """Whether a further permit would admit a visitor now."""
         lease = self.lease
         return (
             self._open
@@ -463,8 +481,8 @@ class Ledger(HeldVisitors):
         )
 
     def _over(self, ticket_id: bytes, now_ms: int) -> Outcome:
-        """GONE; with `kept_ms` where `failing.reenter` has something to give. Or that it moves, or
-        has moved.
+        """GONE, with `kept_ms` where `failing.reenter` has a turn; or that the id moves or has
+        moved.
         """
         if told := self.moving_places.told(ticket_id, len(self.line), now_ms):
             return told
@@ -486,13 +504,13 @@ class Ledger(HeldVisitors):
         return self._over(ticket_id, now_ms) if spent else None
 
     def _provisional_renewal(self, now_ms: int) -> int:
-        """When a provisional session that begins now is taken to have been renewed: it ends
+        """The nominal last renewal of a provisional session that begins now, so that it ends
         PROVISIONAL_MS from now.
         """
         return now_ms + min(PROVISIONAL_MS, self.life_ms) - self.life_ms
 
     def _lets_pass(self, now_ms: int) -> bool:
-        """Whether a request that cannot wait is let in now, if there is a permit for it."""
+        """Whether a request that cannot wait is admitted now if there is a permit."""
         free = (
             self._open
             and self._provisional
@@ -505,8 +523,8 @@ class Ledger(HeldVisitors):
         return self.provisional.has_room(now_ms, self.lease.data_centers, *self._limits)
 
     def _newcomer_source(self, now_ms: int) -> PermitSource | None:
-        """What a newcomer may be let in with: people here come first, and while QUEUE people
-        anywhere.
+        """What a newcomer may be admitted with: those in line here come first, and while the
+        coordinator is queueing those anywhere.
         """
         lease, waiting = self.lease, len(self.line.slots)
         if self._queueing.overdraws:
@@ -523,8 +541,8 @@ class Ledger(HeldVisitors):
         place: tuple[int, int] | None,
         paced: bool = True,
     ) -> Outcome:
-        """Admits a visitor; `place` is (key, previous refresh) of a visitor in line. Who is not
-        `paced` does not use the pace up either.
+        """`place`: (key, previous check-in) of a visitor in line. An admission that is not `paced`
+        uses none of the pace up.
         """
         paced = paced and not self._queueing.overdraws
         if place is None:
@@ -549,7 +567,7 @@ class Ledger(HeldVisitors):
         return Outcome(ADMITTED, now_ms + self.life_ms, now_ms, kept_ms=kept_ms)
 
     def _watch_turns(self, turns: Turns) -> None:
-        """From now on, also when the room keeps no places of visitors who are away any more."""
+        """From now on, even if the room stops keeping places of visitors who are away."""
         self.turns, self.sessions.kept_ms = turns, KEPT_MS
 
     def _would_admit_anybody(self) -> bool:

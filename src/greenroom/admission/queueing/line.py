@@ -1,6 +1,6 @@
-"""Everybody present, in order of key, with exact ranks. Keys are in sorted stretches of about a
-thousand (`partial_sums`). Everything else about a waiter is in columns indexed by a slot. The wheel
-may hold stale entries for a slot; the column `_filed` tells the one that counts.
+"""Everybody in line, in order of key, with exact ranks. Keys are in sorted stretches of about a
+thousand (`partial_sums`); everything else about a waiter is in columns indexed by slot. The wheel
+may hold stale entries of a slot: only the one at `_filed` counts.
 """
 
 from array import array
@@ -13,7 +13,7 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import TIE_BITS, arrival_ms_of
 
 GRACE_MS = 3_000
-"""A slow network is not this late, an abandoned tab is."""
+"""Longer than a slow network delays a check-in."""
 
 FOREVER_MS = 1 << 62
 
@@ -58,9 +58,8 @@ class Line:
         self._kept_slot = self._kept_until_ms = -1
         self._pardoned_ms = 0
         self._wheel: Wheel[int] = Wheel()
-        self._stretches: list[
-            tuple[array[int], array[int]]
-        ] = []  # keys in order, and whose they are
+        # keys in order, and their slots
+        self._stretches: list[tuple[array[int], array[int]]] = []
         self._lows: list[int] = []
         self._sizes = PartialSums()
 
@@ -68,7 +67,7 @@ class Line:
         return len(self.slots)
 
     def join(self, ticket_id: bytes, key: int, now_ms: int, refresh_ms: int) -> int:
-        """Returns its slot; the id must not be here."""
+        """Returns the slot; the id must be new."""
         slot = self._settle(ticket_id, key)
         self.expect(slot, now_ms, refresh_ms)
         self._insert(key, slot)
@@ -76,7 +75,7 @@ class Line:
         return slot
 
     def expect(self, slot: int, now_ms: int, refresh_ms: int) -> None:
-        """No ghost before that and the grace have passed."""
+        """The visitor is a ghost only after the refresh and the grace."""
         self.attempted[slot] = now_ms
         self.refresh[slot] = refresh_ms
         due_ms = now_ms + refresh_ms + GRACE_MS
@@ -84,7 +83,7 @@ class Line:
             self._file(slot, due_ms)
 
     def keep(self, slot: int, until_ms: int, now_ms: int) -> None:
-        """One at a time: another visitor's place is kept until its time is over."""
+        """Keeps one place at a time: the first one until its time is over."""
         if self._kept_slot in (-1, slot) or self._kept_until_ms < now_ms:
             self._kept_slot, self._kept_until_ms = slot, until_ms
             if self._filed[slot] > until_ms:  # kept for longer before
@@ -171,9 +170,9 @@ class Line:
         return self._lows[0] >> TIE_BITS
 
     def unseen(self, second: int) -> int:
-        """Tickets come back within 2.5 s, so of the second before last half are missing. A crowd
-        that has just begun counts at once, as far as one second had more visitors than chance may
-        bring.
+        """Estimated newcomers whose tickets have not come back. Tickets take up to 2.5 s, so of the
+        second before last half are missing. A new crowd counts at once as far as one second's
+        arrivals exceed chance.
         """
         counts = self.seconds
         lately = [counts.get(second - age, 0) for age in range(6)]
@@ -182,8 +181,8 @@ class Line:
         return max(0, max(before * 5 // 6, int((most - CHANCE * sqrt(most)) * 5 / 2)) - since)
 
     def sweep(self, now_ms: int, patience_ms: int, limit: int) -> list[tuple[bytes, int]]:
-        """Refresh + grace + patience late, among at most `limit` looked at. Returns their (id,
-        slot).
+        """Removes visitors who are refresh + grace + patience late, among at most `limit` examined.
+        Returns their (id, slot).
         """
         gone: list[tuple[bytes, int]] = []
         cell = now_ms >> CELL_BITS

@@ -1,5 +1,5 @@
-"""Builds the wait table: candidate ranks grow by an eighth each, and only those stay that their
-neighbours do not predict.
+"""Builds the table of the line: candidate ranks grow by an eighth each, and those that their
+neighbours predict are dropped.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from greenroom.model.visit import Estimate, make_key
 GROWTH = 8
 
 ERROR = 0.005
-"""At most this part of the people ahead, or 1; doubled until KNOTS_MAX are enough."""
+"""Part of the people ahead (at least 1 visitor); doubled until KNOTS_MAX are enough."""
 
 RankedArrival = tuple[int, int]
 
@@ -27,7 +27,7 @@ def ranks(waiting: int) -> Iterator[int]:
 
 
 def due(waiting: int, permits: int, lookahead: float, pace: float) -> int:
-    """Called now or before their pages look again. `pace`: admissions per second."""
+    """Visitors called now or before their pages check in again. `pace`: admissions per second."""
     return min(waiting, permits + max(1, ceil(lookahead)) + ceil(pace * LOOK_S))
 
 
@@ -40,8 +40,8 @@ def table_of(
     estimate: Callable[[int, int], Estimate | None],
     elsewhere: Elsewhere | None = None,
 ) -> LineTable:
-    """`due`: the last one who should check in now; `estimate` is of (people ahead here, moment of
-    arrival). Ranks here become places in the whole line.
+    """`due`: the last visitor who should check in now; `estimate` takes people ahead here and the
+    arrival time. Ranks here become places in the whole line.
     """
     here = {place: place[1] for place in places}
     if elsewhere:
@@ -64,7 +64,7 @@ def thinned(places: Sequence[RankedArrival]) -> list[RankedArrival]:
 
 
 def _within(places: Sequence[RankedArrival], error: float) -> list[RankedArrival]:
-    """A straight line between two of them misses none by more than `error` of its rank, or 1."""
+    """Straight lines between the kept places miss none by more than `error` of its rank, or 1."""
     if len(places) < 3:
         return list(places)
     found = [places[0]]

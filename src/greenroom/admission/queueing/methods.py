@@ -1,12 +1,16 @@
-# ruff: noqa: ARG002 - every method is asked in the same words, and each listens to what it needs
-"""Queueing methods: whose turn it is. A *called* visitor (*due* in the documents) tries every two
-seconds, because a permit is there or will be by the next try. `lookahead`: permits expected within
-one such try. It keeps permits from being unused, and lets a visitor overtake by at most that many
-places, and the first in line by OVERTAKING_MS.
+# ruff: noqa: ARG002 - every method has the same parameters and uses what it needs
+"""Queueing methods: whose turn it is.
+
+A *called* visitor (*due* in the documents) tries every two seconds, because a permit is there or
+will be by the next try. `lookahead`: permits expected within one such try. It keeps permits from
+being unused, and lets a visitor overtake by at most that many places, and the first in line by
+OVERTAKING_MS.
 """
 
 from abc import abstractmethod
 from math import ceil
+
+import msgspec
 
 from greenroom.model.visit import arrival_ms_of
 
@@ -14,6 +18,19 @@ OVERTAKING_MS = 2_000
 """About the gap between two tries. Without this bound the first may try in vain three or four times
 while others happen to come just when a permit does.
 """
+
+
+class PermitAttempt(msgspec.Struct, frozen=True, gc=False):
+    """A visitor in line tries to spend a permit."""
+
+    waiting: int
+    rank: int
+    key: int
+    permits: int
+    lookahead: float
+    horizon_ms: int | None
+    first_ms: int  # arrival of the first in line
+    joins: bool  # it took the place of a newcomer
 
 
 class QueueingMethod:
@@ -28,25 +45,12 @@ class QueueingMethod:
     def count(self, waiting: int, permits: int, lookahead: float) -> int: ...
 
     @abstractmethod
-    def turn(
-        self,
-        waiting: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-        joins: bool,
-    ) -> bool:
-        """Whether this waiter, who is trying now, may spend a permit. `first_ms`: arrival of the
-        first in line; `joins`: this try took the place of a newcomer.
-        """
+    def admits(self, attempt: PermitAttempt) -> bool: ...
 
 
 class Fifo(QueueingMethod):
-    """The oldest first. A call depends only on the rank, so a returning ghost has its old place at
-    once.
+    """The oldest first. A call depends only on the rank, so a ghost that returns has its old place
+    at once.
     """
 
     def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
@@ -55,23 +59,14 @@ class Fifo(QueueingMethod):
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
         return min(waiting, permits + max(1, ceil(lookahead)))
 
-    def turn(
-        self,
-        waiting: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-        joins: bool,
-    ) -> bool:
-        """Rounded down: where permits are rare nobody overtakes."""
-        arrival_ms = arrival_ms_of(key)
+    def admits(self, attempt: PermitAttempt) -> bool:
+        arrival_ms, rank, permits = arrival_ms_of(attempt.key), attempt.rank, attempt.permits
         near = rank < permits or (
-            rank < permits + int(lookahead) and arrival_ms <= first_ms + OVERTAKING_MS
+            # rounded down: where permits are rare nobody overtakes
+            rank < permits + int(attempt.lookahead)
+            and arrival_ms <= attempt.first_ms + OVERTAKING_MS
         )
-        return near and (horizon_ms is None or arrival_ms <= horizon_ms)
+        return near and (attempt.horizon_ms is None or arrival_ms <= attempt.horizon_ms)
 
 
 class Random(QueueingMethod):
@@ -88,37 +83,17 @@ class Random(QueueingMethod):
     def count(self, waiting: int, permits: int, lookahead: float) -> int:
         return waiting if waiting <= permits + lookahead else 0
 
-    def turn(
-        self,
-        waiting: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-        joins: bool,
-    ) -> bool:
-        """The try that takes a place is one more than others have: who threw the ticket away and
-        came again every two seconds would have ten tries to one.
+    def admits(self, attempt: PermitAttempt) -> bool:
+        """The try that takes a place is an extra one: a visitor who threw the ticket away and came
+        again every two seconds would have ten tries to one.
         """
-        return not joins or waiting <= permits
+        return not attempt.joins or attempt.waiting <= attempt.permits
 
 
 class Passthrough(Fifo):
     overdraws = True
 
-    def turn(
-        self,
-        waiting: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-        joins: bool,
-    ) -> bool:
+    def admits(self, attempt: PermitAttempt) -> bool:
         return True
 
 
@@ -130,17 +105,7 @@ class Reject(Fifo):
     def called(self, waiting: int, rank: int, permits: int, lookahead: float) -> bool:
         return False
 
-    def turn(
-        self,
-        waiting: int,
-        rank: int,
-        key: int,
-        permits: int,
-        lookahead: float,
-        horizon_ms: int | None,
-        first_ms: int,
-        joins: bool,
-    ) -> bool:
+    def admits(self, attempt: PermitAttempt) -> bool:
         return False
 
 

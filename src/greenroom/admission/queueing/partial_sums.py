@@ -1,5 +1,5 @@
-"""Prefix sums: a Fenwick tree. An inserted or removed size makes the whole tree anew; in a line
-that happens once in about a thousand visitors.
+"""Prefix sums: a Fenwick tree. Inserting or removing a size rebuilds it, which in a line happens
+about once in a thousand visitors.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ class PartialSums:
 
     def __init__(self, sizes: Iterable[int] = ()) -> None:
         self._sizes = list(sizes)
-        self._tree: list[int] = []  # empty: to be made
+        self._tree: list[int] = []  # empty: to be built
 
     def add(self, index: int, change: int) -> None:
         self._sizes[index] += change

@@ -515,7 +515,7 @@ function places.move(old, new, absent) -- admission/ledger/moving.py
   return held(UNTOLD, now, 0, 0, 0, nil)
 end
 
--- More time for a session that requests do not renew (admission/ledger/extending.py): `extended` is id -> last renewal before the first
+-- More time for a session that requests do not renew (Ledger.extend): `extended` is id -> last renewal before the first
 -- extension. Rows of sessions that are over go with the next extensions, or are older than the session of the same id.
 OPERATIONS[10] = function(id, times)
   local found = view(id)

@@ -18,7 +18,7 @@ from pathlib import Path
 import redis
 
 from greenroom.admission.records import NOBODY, NOTE, PLACE, pack
-from greenroom.config.documents import room_id
+from greenroom.config_file.documents import room_id
 from greenroom.decision.tickets import Sealer
 from greenroom.keys.ticket_keys import KeyRing
 from greenroom.ledgers.journal import FileJournal

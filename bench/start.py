@@ -20,7 +20,7 @@ from pathlib import Path
 
 from greenroom.admission.records import ADMIT, PLACE, pack
 from greenroom.cli.commands import ROOM_NAME
-from greenroom.config.documents import room_id
+from greenroom.config_file.documents import room_id
 from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import make_key
 

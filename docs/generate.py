@@ -19,7 +19,7 @@ from greenroom.alerts.policies import POLICIES_MAX
 from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.api.metrics import METRICS, gateway_rows
 from greenroom.cli import app
-from greenroom.config.documents import EventExtra, Extra
+from greenroom.config_file.documents import EventExtra, Extra
 from greenroom.configuration.events import EVENT, TIMES
 from greenroom.gateway.counts import Counts
 from greenroom.health.checks import FileExtra as HealthCheckExtra

@@ -11,8 +11,8 @@ import pytest
 import typer.main
 
 from greenroom.cli import app
-from greenroom.config.addresses import origin_problems
-from greenroom.config.load import Overrides, read_config
+from greenroom.config_file.addresses import origin_problems
+from greenroom.config_file.load import Overrides, read_config
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration
 from greenroom.model.room import Room

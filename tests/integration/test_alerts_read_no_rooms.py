@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from greenroom.alerts.watcher import Watcher
-from greenroom.config.source import FileSource
+from greenroom.config_file.source import FileSource
 from greenroom.runtime.data_dir import DataDir
 from greenroom.runtime.ledger_store import ProcessLedgerStore
 from greenroom.runtime.parts import Listeners

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from greenroom.config.load import load_config
+from greenroom.config_file.load import load_config
 from greenroom.runtime.control_plane import control_listener
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address

@@ -10,9 +10,9 @@ import trustme
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from greenroom.config.addresses import exposure_notes
-from greenroom.config.config import Config
-from greenroom.config.load import load_config
+from greenroom.config_file.addresses import exposure_notes
+from greenroom.config_file.load import load_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.errors import InvalidConfig
 from greenroom.runtime.control_plane import control_listener
 from greenroom.runtime.listener import bind, bound
@@ -25,7 +25,7 @@ def write(folder: Path, authority: trustme.CA) -> None:
     made.private_key_pem.write_to_path(folder / "key.pem")
 
 
-def config_in(folder: Path) -> Config:
+def config_in(folder: Path) -> ProcessConfig:
     file = folder / "greenroom.toml"
     file.write_text(
         'data = "."\ncontrol = "0.0.0.0:8081"\n[control_tls]\ncert = "cert.pem"\nkey = "key.pem"\n'

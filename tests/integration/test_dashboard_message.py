@@ -13,8 +13,8 @@ import pytest
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
 from greenroom.admission.schedule import effective
-from greenroom.config.load import read_config
-from greenroom.config.served import new_faults, served
+from greenroom.config_file.load import read_config
+from greenroom.config_file.served import new_faults, served
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.operations import begin, end
 from greenroom.decision.room_view import RoomView

@@ -15,7 +15,7 @@ from ports import free_port
 from starlette.responses import PlainTextResponse
 
 from greenroom.alerts.mail import Sending
-from greenroom.config.load import load_config
+from greenroom.config_file.load import load_config
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.dashboard.parts import FETCH_LOGO
 from greenroom.gateway.wire.hop import marked_line

@@ -16,7 +16,7 @@ from store_with_outbox import StoreWithOutbox
 
 from greenroom.alerts.delivery import Delivery, DeliveryOutcome
 from greenroom.alerts.rules.outbox import Due
-from greenroom.config.sections import mail_notes
+from greenroom.config_file.sections import mail_notes
 from greenroom.configuration.store import default_url
 from greenroom.outbound import Guard
 from greenroom.outbound.mail import MailServer

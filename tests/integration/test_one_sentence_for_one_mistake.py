@@ -12,8 +12,8 @@ from dashboard_rig import DashboardRig
 
 from greenroom.alerts import destinations, policies
 from greenroom.alerts.view import NoNotifications
-from greenroom.config.addresses import origin_problems
-from greenroom.config.load import read_config
+from greenroom.config_file.addresses import origin_problems
+from greenroom.config_file.load import read_config
 from greenroom.configuration import events, list_items, lists, rooms, rules, zones
 from greenroom.errors import InvalidConfig
 from greenroom.health import checks

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 
 from greenroom.api.app import under_prefix
 from greenroom.api.management import management_api
-from greenroom.config.addresses import origin_problems
+from greenroom.config_file.addresses import origin_problems
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health.agent import ProbeAgent, ReportFailed
 from greenroom.health.agent_link import AgentLink

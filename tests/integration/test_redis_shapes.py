@@ -22,7 +22,7 @@ from ports import free_port
 from redis_people import LONG_S, House, in_house
 from redis_world import RedisServer, wait_until
 
-from greenroom.config.shared import Shared
+from greenroom.config_file.shared import Shared
 from greenroom.errors import InvalidConfig
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link

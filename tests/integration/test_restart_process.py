@@ -11,7 +11,7 @@ import pytest
 from small_disk import OWN_MOUNTS
 
 from greenroom.admission.records import ADMIT, PLACE, pack
-from greenroom.config.documents import room_id
+from greenroom.config_file.documents import room_id
 from greenroom.ledgers.journal import FileJournal
 from greenroom.model.visit import TICKET_ID_BYTES, make_key
 

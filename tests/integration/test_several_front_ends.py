@@ -9,8 +9,8 @@ from typing import Any
 
 from plain_front_end import Given, PlainFrontEnd
 
-from greenroom.config.config import Config
-from greenroom.config.source import FileSource
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import FileSource
 from greenroom.decision.service import DecisionService
 from greenroom.runtime.process import Process
 
@@ -32,14 +32,14 @@ PAGE = ((b"Host", b"shop.example"), (b"Accept", b"text/html"))
 class Second(PlainFrontEnd):
     """A front end that notes what becomes of it."""
 
-    def __init__(self, config: Config, decisions: DecisionService) -> None:
+    def __init__(self, config: ProcessConfig, decisions: DecisionService) -> None:
         super().__init__(decisions, lambda *_: (200, (), b"origin"))
         self.story = [f"made for {config.rooms[0].total_active_users}"]
 
     async def start(self) -> None:
         self.story.append("started")
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         self.story.append(f"configured for {config.rooms[0].total_active_users}")
 
     async def drain(self, seconds: float, progress: Any) -> int:
@@ -67,7 +67,7 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(
     def written(active: int) -> None:
         path.write_text(CONFIG.format(origin=origin.url, data=tmp_path / "data", active=active))
 
-    def make(config: Config, decisions: DecisionService) -> Second:
+    def make(config: ProcessConfig, decisions: DecisionService) -> Second:
         made.append(Second(config, decisions))
         return made[0]
 

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.conftest import Running, StartGreenroom, eventually
 
-from greenroom.config.addresses import collector_problems
+from greenroom.config_file.addresses import collector_problems
 from greenroom.errors import Problem
 from greenroom.runtime.span_sender import BATCH
 

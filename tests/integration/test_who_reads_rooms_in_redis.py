@@ -11,7 +11,7 @@ from pathlib import Path
 from admission_world import small_room
 from redis_world import RedisServer
 
-from greenroom.config.shared import Shared
+from greenroom.config_file.shared import Shared
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link
 from greenroom.runtime.clock import MonotonicClock

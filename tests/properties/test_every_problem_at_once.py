@@ -8,7 +8,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.config.load import config_of
+from greenroom.config_file.load import config_of
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.model.configuration import Configuration
 from greenroom.transfer.export_import import make_true

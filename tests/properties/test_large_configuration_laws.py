@@ -13,8 +13,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.config.load import read_config
-from greenroom.config.served import new_faults
+from greenroom.config_file.load import read_config
+from greenroom.config_file.served import new_faults
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.rooms import ROOMS_MAX
 from greenroom.configuration.store import SqlStore, default_url

@@ -17,8 +17,8 @@ from starlette.applications import Starlette
 from greenroom.analytics.graphql import endpoint
 from greenroom.api.app import PREFIX, under_prefix
 from greenroom.api.management import management_api
-from greenroom.config.addresses import origin_problems
-from greenroom.config.load import read_config
+from greenroom.config_file.addresses import origin_problems
+from greenroom.config_file.load import read_config
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import LostState, RoomState, SyncState
 from greenroom.configuration.store import SqlStore, default_url

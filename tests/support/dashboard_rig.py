@@ -22,7 +22,7 @@ from greenroom.accounts.dashboard.session import OIDC
 from greenroom.accounts.oidc_provider import OidcProvider
 from greenroom.accounts.sign_in import BrowserFacts
 from greenroom.admission.schedule import Effective
-from greenroom.config.addresses import origin_problems
+from greenroom.config_file.addresses import origin_problems
 from greenroom.configuration.dashboard.parts import ORIGIN_PROBLEMS
 from greenroom.configuration.state import (
     ConfigState,

@@ -20,7 +20,7 @@ from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
 from greenroom.api.app import under_prefix
 from greenroom.api.management import management_api
-from greenroom.config.addresses import origin_problems
+from greenroom.config_file.addresses import origin_problems
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.health.rules.memory import HealthBatch
 from greenroom.model.change import Put

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.config.config import Config
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.layers import layered
 from greenroom.errors import InvalidConfig
 from greenroom.model.configuration import Configuration, Record
@@ -33,7 +33,7 @@ filters = { status = ["Unhealthy"] }
 """
 
 
-def read(text: str, folder: Path) -> Config:
+def read(text: str, folder: Path) -> ProcessConfig:
     for name, content in (
         ("chat", "https://hooks.slack.com/services/T/B/X\n"),
         ("secret", "s3cret\r\nsecond"),
@@ -43,7 +43,7 @@ def read(text: str, folder: Path) -> Config:
     return read_config(text, folder / "greenroom.toml")
 
 
-def records(config: Config) -> list[Record]:
+def records(config: ProcessConfig) -> list[Record]:
     return [entry.record for _, entry in config.documents.entries()]
 
 

@@ -33,9 +33,9 @@ from greenroom.capacity.sources import (
     Source,
     source_of,
 )
-from greenroom.config.load import config_of
-from greenroom.config.sections import prometheus_target
-from greenroom.config.served import new_faults
+from greenroom.config_file.load import config_of
+from greenroom.config_file.sections import prometheus_target
+from greenroom.config_file.served import new_faults
 from greenroom.errors import InvalidConfig
 from greenroom.model.change import applied
 from greenroom.model.configuration import Configuration

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from config_texts import GOOD, problems
 
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.configuration.file_tables import WIDE, read_json
 from greenroom.model.fields import specs
 from greenroom.settings.process import Server

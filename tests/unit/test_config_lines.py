@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.config.toml_lines import KeyLines
+from greenroom.config_file.toml_lines import KeyLines
 from greenroom.configuration.file_tables import step
 
 TEXT = '''# a comment

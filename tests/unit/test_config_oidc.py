@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.config.load import load_config, read_config
+from greenroom.config_file.load import load_config, read_config
 from greenroom.errors import InvalidConfig
 
 START = '[dashboard.oidc]\nissuer = "https://login.example.com"\nclient_id = "greenroom"\n'

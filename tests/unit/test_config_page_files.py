@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from config_texts import only_problem, problems, with_room
 
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 
 
 def test_a_mistake_in_a_page_is_placed_on_its_own_line() -> None:

@@ -8,8 +8,8 @@ import pytest
 from config_material import ALONE, other_values
 from config_texts import GOOD, only_problem, problems, with_room
 
-from greenroom.config.load import Overrides, config_of, default_data, load_config, read_config
-from greenroom.config.source import FileSource, load_stamped
+from greenroom.config_file.load import Overrides, config_of, default_data, load_config, read_config
+from greenroom.config_file.source import FileSource, load_stamped
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.model.fields import specs

@@ -3,8 +3,8 @@
 import pytest
 from config_texts import only_problem, problems
 
-from greenroom.config.documents import room_id
-from greenroom.config.load import read_config
+from greenroom.config_file.documents import room_id
+from greenroom.config_file.load import read_config
 
 ROOM = '[[rooms]]\nname = "{name}"\nhost = "{host}"\npath = "{path}"\ntotal_active_users = 1\nnew_users_per_minute = 1\n{more}\n'
 

@@ -19,7 +19,7 @@ from greenroom.api.metrics import (
     gateway_rows,
 )
 from greenroom.capacity import Histogram
-from greenroom.config.addresses import exposure_notes
+from greenroom.config_file.addresses import exposure_notes
 from greenroom.configuration.state import (
     ConfigState,
     DocumentState,

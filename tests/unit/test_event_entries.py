@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from greenroom.cli.show import event_lines
-from greenroom.config.config import Config
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
 
@@ -27,7 +27,7 @@ event_end_time = 2026-05-01T12:00:00+00:00
 """
 
 
-def config(text: str, path: Path | None = None) -> Config:
+def config(text: str, path: Path | None = None) -> ProcessConfig:
     return read_config(ROOM + text, path)
 
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from greenroom.cli import app
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.decision.explain import (
     Explanation,

@@ -4,8 +4,8 @@ line.
 
 import pytest
 
-from greenroom.config.load import read_config
-from greenroom.config.served import served
+from greenroom.config_file.load import read_config
+from greenroom.config_file.served import served
 from greenroom.configuration.file_tables import FILE_ZONE_ID
 from greenroom.configuration.layers import layered
 from greenroom.errors import InvalidConfig

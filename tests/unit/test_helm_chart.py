@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from greenroom.config.source import FileSource
+from greenroom.config_file.source import FileSource
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "greenroom"
 HELM = Path(sys.executable).with_name("helm")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from config_material import event, full_room, offers, room, rules, zone
 
-from greenroom.config.config import Config
-from greenroom.config.load import read_config
-from greenroom.config.served import new_faults, served
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.served import new_faults, served
 from greenroom.configuration.file_tables import FILE_ZONE_ID, file_entry
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.store import SqlStore, default_url
@@ -42,7 +42,7 @@ expression = "ip.src in $staff"
 
 
 @pytest.fixture
-def file() -> Config:
+def file() -> ProcessConfig:
     return read_config(FILE, Path("/etc/greenroom/greenroom.toml"))
 
 
@@ -61,7 +61,7 @@ ZONE = Put(
 )
 
 
-def test_everything_of_both_is_there(file: Config) -> None:
+def test_everything_of_both_is_there(file: ProcessConfig) -> None:
     lists = [
         Put(RuleList(id="l1", name="office", kind="ip")),
         Put(ListItem(id="i1", value="192.0.2.0/24"), "l1"),
@@ -90,7 +90,7 @@ def test_everything_of_both_is_there(file: Config) -> None:
     assert both.zone_of(file.rooms[0]) is None, "the file's rooms are governed by the file"
 
 
-def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
+def test_a_zone_adds_its_own_to_its_rooms(file: ProcessConfig) -> None:
     paused = zone("z1", name="example.com", paused=True, case_insensitive_paths=True)
     both = served(file, stored(Put(paused), Put(room("r1"), "z1")))
     assert both.rooms[1].suspended
@@ -120,7 +120,7 @@ def test_a_zone_adds_its_own_to_its_rooms(file: Config) -> None:
         (Put(replace(full_room("r1"), additional_routes=()), "z1"), ""),
     ],
 )
-def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None:
+def test_what_both_claim_is_a_problem(put: Put, said: str, file: ProcessConfig) -> None:
     configuration = stored(ZONE, put)
     if not said:
         assert len(served(file, configuration).rooms) == 2
@@ -130,7 +130,7 @@ def test_what_both_claim_is_a_problem(put: Put, said: str, file: Config) -> None
     assert (both.rooms[0], both.lists[0]) == (file.rooms[0], file.lists[0])
 
 
-def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
+def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: ProcessConfig) -> None:
     taken = file.rooms[0].id
     puts = ZONE, Put(replace(room("r1"), id=taken), "z1"), Put(event("e1"), taken)
     both = served(file, stored(*puts))
@@ -142,7 +142,7 @@ def test_the_id_of_a_room_in_the_file_cannot_be_taken(file: Config) -> None:
 
 
 def test_two_rooms_with_one_cookie_leave_the_older_one_as_it_is_and_hold_the_visitors_of_the_other(
-    file: Config,
+    file: ProcessConfig,
 ) -> None:
     folding = Put(zone("z1", name="example.com", case_insensitive_paths=True))
     paths = [Put(room(name, host="a.example.com", path=f"/{name}"), "z1") for name in ("r1", "r2")]
@@ -157,7 +157,7 @@ def test_two_rooms_with_one_cookie_leave_the_older_one_as_it_is_and_hold_the_vis
     assert [(fault.unit, fault.zone_id) for fault in both.faults] == [("room r2", "z1")]
 
 
-def test_a_room_is_held_on_the_routes_that_no_other_room_covers(file: Config) -> None:
+def test_a_room_is_held_on_the_routes_that_no_other_room_covers(file: ProcessConfig) -> None:
     routes = Route("file.example.com"), Route("b.example.com", "/b")
     clashing = room("r1", host="a.example.com", additional_routes=routes, cookie_suffix="x")
     held = served(file, stored(ZONE, Put(clashing, "z1"))).rooms[1]
@@ -166,7 +166,7 @@ def test_a_room_is_held_on_the_routes_that_no_other_room_covers(file: Config) ->
 
 
 def test_a_zone_whose_origin_cannot_be_used_is_held_and_no_other_origin_gets_its_requests(
-    file: Config,
+    file: ProcessConfig,
 ) -> None:
     loop = Put(replace(ZONE.record, origin="http://127.0.0.1:8080"))
     both = served(file, stored(loop, Put(room("r1", host="a.example.com"), "z1")))
@@ -176,7 +176,7 @@ def test_a_zone_whose_origin_cannot_be_used_is_held_and_no_other_origin_gets_its
     assert origin.host == "origin.invalid"
 
 
-def layered_on(path: Path, file: Config, *puts: Put) -> LayeredStore:
+def layered_on(path: Path, file: ProcessConfig, *puts: Put) -> LayeredStore:
     layered = LayeredStore(
         SqlStore(default_url(path)),
         lambda: file.documents,
@@ -206,7 +206,7 @@ def layered_on(path: Path, file: Config, *puts: Put) -> LayeredStore:
     ],
 )
 def test_what_processes_could_not_use_is_found_before_it_is_saved(
-    change: Put | Remove, said: str, file: Config, tmp_path: Path
+    change: Put | Remove, said: str, file: ProcessConfig, tmp_path: Path
 ) -> None:
     layered = layered_on(
         tmp_path,
@@ -228,7 +228,7 @@ def test_what_processes_could_not_use_is_found_before_it_is_saved(
 
 
 def test_what_is_unusable_already_does_not_refuse_other_changes(
-    file: Config, tmp_path: Path
+    file: ProcessConfig, tmp_path: Path
 ) -> None:
     broken = Put(room("r1", host="file.example.com", custom_page_html="{{#if x}}"), "z1")
     layered = layered_on(tmp_path, file, ZONE, broken)
@@ -252,7 +252,7 @@ def test_what_is_unusable_already_does_not_refuse_other_changes(
     ],
 )
 def test_a_host_goes_to_its_own_origin_else_to_that_of_the_smallest_zone_around_it(
-    host: str, port: int, file: Config
+    host: str, port: int, file: ProcessConfig
 ) -> None:
     inner = Put(zone("z2", name="inner.example.com", origin="http://127.0.0.1:5000"))
     found = origins(served(file, stored(ZONE, inner, Put(zone("z3", name="none.example.com")))))(
@@ -270,7 +270,7 @@ def test_without_any_origin_a_host_has_none() -> None:
 
 
 def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(
-    file: Config, tmp_path: Path
+    file: ProcessConfig, tmp_path: Path
 ) -> None:
     store = SqlStore(default_url(tmp_path))
     layered = LayeredStore(
@@ -301,7 +301,7 @@ def test_the_api_sees_the_file_marked_read_only_in_the_zone_that_covers_it(
     layered.close()
 
 
-def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path) -> None:
+def test_a_file_that_changed_is_shown_as_it_is_now(file: ProcessConfig, tmp_path: Path) -> None:
     shown = [file.documents]
     layered = LayeredStore(
         SqlStore(default_url(tmp_path)),
@@ -318,7 +318,7 @@ def test_a_file_that_changed_is_shown_as_it_is_now(file: Config, tmp_path: Path)
     assert after.modified_ms >= before.modified_ms
 
 
-def test_offers_of_the_store_reach_their_room(file: Config) -> None:
+def test_offers_of_the_store_reach_their_room(file: ProcessConfig) -> None:
     told = offers("r1")
     both = served(file, stored(Put(zone("z1"), ""), Put(room("r1"), "z1"), Put(told, "r1")))
     assert both.documents.offers_of("r1") == told.offers

@@ -19,7 +19,7 @@ from greenroom.admission.ledger.refresh import FIRST_REFRESH_MS
 from greenroom.admission.queueing.line import GRACE_MS
 from greenroom.admission.queueing.line_table import ranks, thinned
 from greenroom.admission.schedule import effective
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.configuration import events, rooms, zones
 from greenroom.decision.observer import Decided
 from greenroom.decision.room_schedule import compile_room

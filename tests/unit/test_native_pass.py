@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from visitors import Browser, Site
 
 from greenroom.cli.commands import app
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.decision.cookies import TicketCookies
 from greenroom.decision.native_pass import PassKeys, PassWriter, no_pass_because, pass_writer
 from greenroom.decision.verdict import Forward

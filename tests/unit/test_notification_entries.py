@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.errors import InvalidConfig
 
 ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'

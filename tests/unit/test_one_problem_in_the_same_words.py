@@ -11,7 +11,7 @@ import pytest
 
 from greenroom.alerts import destinations, policies
 from greenroom.alerts.view import NoNotifications
-from greenroom.config.load import config_of
+from greenroom.config_file.load import config_of
 from greenroom.configuration import events, lists, rooms, rules
 from greenroom.errors import InvalidConfig, Problem
 from greenroom.health import checks

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.decision.render import left_answer, origin_error
 from greenroom.errors import InvalidConfig
 from greenroom.model.answer import AnswerHeaders

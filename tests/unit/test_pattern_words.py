@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 
 import pytest
 
-import greenroom.config
+import greenroom.config_file
 import greenroom.model
 from greenroom.model.account import Account
 from greenroom.model.branding import Branding
@@ -22,7 +22,7 @@ from greenroom.model.zone import Zone
 
 def _described() -> list[tuple[str, Spec]]:
     found = {}
-    for package in (greenroom.model, greenroom.config):
+    for package in (greenroom.model, greenroom.config_file):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             for record in vars(importlib.import_module(module.name)).values():
                 if isinstance(record, type) and is_dataclass(record):

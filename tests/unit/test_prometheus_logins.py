@@ -12,8 +12,8 @@ from typing import ClassVar
 import pytest
 from admission_world import small_room
 
-from greenroom.config.config import Config
-from greenroom.config.load import config_of
+from greenroom.config_file.load import config_of
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.errors import InvalidConfig
 from greenroom.outbound import Guard, OutboundPolicy
 from greenroom.outbound.exchange import Request
@@ -23,7 +23,7 @@ SECRET = "s3cret.token"
 LOGIN = 'url = "https://prometheus.example.com/api/v1/query"\n'
 
 
-def read(text: str, folder: Path) -> Config:
+def read(text: str, folder: Path) -> ProcessConfig:
     (folder / "token").write_text(f"{SECRET}\nsecond line\n")
     start = 'origin = "http://127.0.0.1:9"\n[[prometheus]]\n'
     return config_of(tomllib.loads(start + text), folder / "greenroom.toml")

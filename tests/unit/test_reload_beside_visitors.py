@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.config.config import Config
-from greenroom.config.load import read_config
-from greenroom.config.source import Stamp
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import Stamp
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.model.configuration import Configuration
 from greenroom.runtime.reload import Reloader, StoreFollower
@@ -28,7 +28,7 @@ class LongFile:
         self.served = threading.Event()
         self.config = read_config('origin = "http://127.0.0.1:3000"\n')
 
-    def load(self) -> Config:
+    def load(self) -> ProcessConfig:
         assert self.served.wait(LONG_S), "no visitor was served while the file was read"
         return self.config
 
@@ -59,7 +59,7 @@ def test_an_unexpected_fault_is_told_as_a_configuration_that_is_not_in_use() -> 
     source = LongFile()
     source.served.set()
 
-    async def apply(_config: Config) -> None:
+    async def apply(_config: ProcessConfig) -> None:
         raise KeyError("x")
 
     async def story() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from config_material import event, offers, room
 
-from greenroom.config.config import Config
-from greenroom.config.documents import list_entries
-from greenroom.config.load import read_config
+from greenroom.config_file.documents import list_entries
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.file_tables import file_entry
 from greenroom.decision.room_table import RoomTable
 from greenroom.errors import InvalidConfig, StorageFailed
@@ -45,7 +45,7 @@ class Shop:
         self.failed_rules: list[str] = []
         self.compiler = RoomCompiler(draws, self.errors.append, self.failed_rules.append)
 
-    def table(self, config: Config, **options: bool) -> RoomTable:
+    def table(self, config: ProcessConfig, **options: bool) -> RoomTable:
         return self.compiler.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
 
 
@@ -57,7 +57,7 @@ def config(
     lists: Iterable[RuleList] = (),
     zone: Zone | None = None,
     **more: Any,
-) -> Config:
+) -> ProcessConfig:
     """The rooms are the file's, or in `zone`."""
     entries = [
         *([Entry(zone, "", 0, 0, 0)] if zone else []),

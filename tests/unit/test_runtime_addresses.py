@@ -2,7 +2,7 @@
 
 import pytest
 
-from greenroom.config.addresses import (
+from greenroom.config_file.addresses import (
     address_of,
     listener_problems,
     loop_problems,

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from greenroom.config.addresses import origin_problems, zone_origin_problems
-from greenroom.config.config import Config
-from greenroom.config.load import read_config
+from greenroom.config_file.addresses import origin_problems, zone_origin_problems
+from greenroom.config_file.load import read_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy, socket_ends
 from greenroom.errors import InvalidConfig
@@ -34,7 +34,7 @@ from greenroom.web.client_address import WithClientAddress
 ROOM = '[[rooms]]\nname = "a"\nhost = "*"\ntotal_active_users = 1\nnew_users_per_minute = 1\n'
 
 
-def config_of(text: str) -> Config:
+def config_of(text: str) -> ProcessConfig:
     return read_config(f'origin = "http://127.0.0.1:3000"\ndata = "/tmp"\n{text}\n{ROOM}')
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.config.load import read_config
+from greenroom.config_file.load import read_config
 from greenroom.errors import InvalidConfig
 from greenroom.model.status_page import listen_parts
 

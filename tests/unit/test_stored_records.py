@@ -10,8 +10,8 @@ from config_material import event, room, rules, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.config.load import read_config
-from greenroom.config.served import served
+from greenroom.config_file.load import read_config
+from greenroom.config_file.served import served
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.stored_records import with_rows
 from greenroom.model.change import Put, Remove, applied

@@ -155,7 +155,7 @@ def _source(data: Path | None, control: str | None, token: str | None) -> _Sourc
             token
             or next((found for name in TOKEN_VARIABLES if (found := os.environ.get(name))), ""),
         )
-    from greenroom.config.load import default_data
+    from greenroom.config_file.load import default_data
     from greenroom.runtime.analytics import FILE, open_analytics_file
 
     try:

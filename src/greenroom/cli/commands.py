@@ -47,10 +47,10 @@ from greenroom.cli.show import complain, complain_of, rooms_outside, say, show_c
 from greenroom.cli.simulate import simulate
 from greenroom.cli.tokens import tokens
 from greenroom.cli.verify_draw import verify_draw
-from greenroom.config.addresses import store_url
-from greenroom.config.config import Config
-from greenroom.config.load import Overrides, load_config
-from greenroom.config.source import ConfigSource, FileSource, OptionSource
+from greenroom.config_file.addresses import store_url
+from greenroom.config_file.load import Overrides, load_config
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import ConfigSource, FileSource, OptionSource
 from greenroom.errors import InvalidConfig, Problem, StorageFailed
 from greenroom.model.fields import specs
 from greenroom.model.room import Room
@@ -285,7 +285,7 @@ def edge(
     _run(source)
 
 
-def _loaded(source: ConfigSource) -> Config:
+def _loaded(source: ConfigSource) -> ProcessConfig:
     try:
         return source.load()
     except InvalidConfig as error:

@@ -22,7 +22,7 @@ from greenroom.cli.tokens import (
     config_service_or_exit,
     stop_on_errors,
 )
-from greenroom.config.toml_lines import KeyLines
+from greenroom.config_file.toml_lines import KeyLines
 from greenroom.configuration.file_tables import read_json, read_toml, step
 from greenroom.model.fields import plural
 from greenroom.web.refusals import Refused
@@ -117,7 +117,7 @@ def _make_true(
     only_check: bool = False,
     only_into_empty: bool = False,
 ) -> None:
-    from greenroom.config.addresses import origin_problems
+    from greenroom.config_file.addresses import origin_problems
     from greenroom.runtime.local_config import author_here
     from greenroom.transfer.export_import import make_true
 

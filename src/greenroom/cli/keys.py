@@ -9,7 +9,7 @@ import typer
 
 from greenroom.cli.show import complain, say
 from greenroom.cli.tokens import CANNOT_START, ExistingDataOption, ExistingStoreOption
-from greenroom.config.load import default_data
+from greenroom.config_file.load import default_data
 from greenroom.decision.native_pass import PassKeys
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.runtime.data_dir import CannotStart

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from greenroom.cli.show import complain, control_connection, say
-from greenroom.config.addresses import address_of
+from greenroom.config_file.addresses import address_of
 from greenroom.settings.process import Address, Server
 
 NOT_READY, USAGE = 1, 2

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from greenroom.config.addresses import address_of, store_shown
-from greenroom.config.config import Config
-from greenroom.config.documents import SLICES
-from greenroom.config.served import served_hosts
+from greenroom.config_file.addresses import address_of, store_shown
+from greenroom.config_file.documents import SLICES
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.served import served_hosts
 from greenroom.errors import Problem
 from greenroom.model.branding import Branding
 from greenroom.model.event import OVERRIDES, Event
@@ -100,7 +100,7 @@ def rooms_outside(rooms: Iterable[Room], root_path: str) -> list[str]:
     return [room.name for room in rooms if not any(meets(route.path) for route in room.routes)]
 
 
-def show_config(config: Config) -> None:
+def show_config(config: ProcessConfig) -> None:
     forwards = config.origin or config.origins or not config.rooms
     if forwards:
         say(f"visitors   {config.listen.url('https' if config.tls else 'http')}")
@@ -148,7 +148,7 @@ def show_config(config: Config) -> None:
         say(f"note: {note}")
 
 
-def beside_rooms(config: Config) -> Iterator[str]:
+def beside_rooms(config: ProcessConfig) -> Iterator[str]:
     for tables in SLICES:
         yield from tables.lines(config.documents)
     for crawler in config.crawlers:

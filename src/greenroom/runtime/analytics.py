@@ -18,9 +18,9 @@ from greenroom.analytics.recorder import Recorder
 from greenroom.analytics.rollup import SLOT_MS
 from greenroom.analytics.store.engine import Engine
 from greenroom.analytics.store.keeper import Keeper, Retention, RoomPlace
-from greenroom.config.addresses import ANALYTICS_OFF, store_shown
-from greenroom.config.config import Config
-from greenroom.config.shared import Shared
+from greenroom.config_file.addresses import ANALYTICS_OFF, store_shown
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.shared import Shared
 from greenroom.configuration.state import AnalyticsState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
@@ -117,7 +117,9 @@ class NoAnalytics:
     async def close(self, rooms: Rooms) -> None: ...
 
 
-def analytics_of(config: Config, data: Path, clock: Clock, known: ConfigStore) -> NoAnalytics:
+def analytics_of(
+    config: ProcessConfig, data: Path, clock: Clock, known: ConfigStore
+) -> NoAnalytics:
     if config.analytics == ANALYTICS_OFF:
         return NoAnalytics()
     if config.shared is not None:
@@ -154,7 +156,7 @@ class _Recording(NoAnalytics):
 
 
 class Analytics(_Recording):
-    def __init__(self, config: Config, data: Path, clock: Clock, known: ConfigStore) -> None:
+    def __init__(self, config: ProcessConfig, data: Path, clock: Clock, known: ConfigStore) -> None:
         super().__init__("here", clock, known)
         place_of = places_of(known)
         self._writer = Writer(
@@ -187,7 +189,7 @@ class Analytics(_Recording):
 
 class SharedAnalytics(_Recording):
     def __init__(
-        self, config: Config, shared: Shared, data: Path, clock: Clock, known: ConfigStore
+        self, config: ProcessConfig, shared: Shared, data: Path, clock: Clock, known: ConfigStore
     ) -> None:
         from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
         from greenroom.ledgers.redis.leases import TIMEOUT_S

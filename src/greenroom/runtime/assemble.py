@@ -8,7 +8,7 @@ import structlog
 
 from greenroom.admission.schedule import Effective
 from greenroom.capacity.room_capacity import CapacityState
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import DocumentState, DrawState, RoomState, TracedAnswer
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.decision_counts import DecisionCounts
@@ -87,7 +87,7 @@ def _documents(found: RoomDocuments) -> DocumentState:
     return DocumentState(found.histogram, found.failed, traced)
 
 
-def lookups(config: Config, names: ConfirmedNames) -> Lookups:
+def lookups(config: ProcessConfig, names: ConfirmedNames) -> Lookups:
     """Raises ValueError when a list that passed its check can no longer be used."""
     geo, systems = (
         open_database(path) if path else None for path in (config.geo_database, config.asn_database)
@@ -123,7 +123,7 @@ def decision_service(
     )
 
 
-def data_centers(config: Config) -> DataCenters | None:
+def data_centers(config: ProcessConfig) -> DataCenters | None:
     return (
         DataCenters.of(config.shared.data_center, config.shared.data_centers)
         if config.shared
@@ -132,7 +132,7 @@ def data_centers(config: Config) -> DataCenters | None:
 
 
 def gateway(
-    config: Config,
+    config: ProcessConfig,
     decision: DecisionService,
     on_error: OnError,
     on_request: RequestObserver | None,
@@ -151,7 +151,7 @@ def gateway(
     )
 
 
-def rewire(config: Config, running: Gateway, on_request: RequestObserver | None) -> None:
+def rewire(config: ProcessConfig, running: Gateway, on_request: RequestObserver | None) -> None:
     """Open connections meet the new configuration with their next request."""
     state = running.state
     state.on_request = on_request
@@ -161,11 +161,11 @@ def rewire(config: Config, running: Gateway, on_request: RequestObserver | None)
     state.live_target = live_target(config)
 
 
-def live_target(config: Config) -> bytes:
+def live_target(config: ProcessConfig) -> bytes:
     return LIVE_TARGET if config.answer_live_checks else b""
 
 
-def origins(config: Config) -> Callable[[str], Origin | None]:
+def origins(config: ProcessConfig) -> Callable[[str], Origin | None]:
     """Its own, else of the smallest zone around the host, else of the process."""
     exact, other = config.origins, config.origin
     zones = {
@@ -189,28 +189,28 @@ def origins(config: Config) -> Callable[[str], Origin | None]:
     return find
 
 
-def forwarded_policy(config: Config) -> ForwardedPolicy:
+def forwarded_policy(config: ProcessConfig) -> ForwardedPolicy:
     return _policy(config, config.trust_forwarded_host)
 
 
-def asking_policy(config: Config) -> ForwardedPolicy:
+def asking_policy(config: ProcessConfig) -> ForwardedPolicy:
     """Proxies that ask send the host in their own way, so no X-Forwarded-Host of a visitor may
     replace it.
     """
     return _policy(config, False)
 
 
-def process_policy(config: Config) -> ForwardedPolicy:
+def process_policy(config: ProcessConfig) -> ForwardedPolicy:
     """Never those of a zone, whose editor is a caller too."""
     return ForwardedPolicy(map(ip_network, config.trusted_proxies))
 
 
-def _only_host(config: Config) -> str:
+def _only_host(config: ProcessConfig) -> str:
     hosts = {route.host for room in config.rooms for route in room.routes}
     return hosts.pop() if len(hosts) == 1 and not any("*" in host for host in hosts) else ""
 
 
-def _policy(config: Config, trust_host: bool) -> ForwardedPolicy:
+def _policy(config: ProcessConfig, trust_host: bool) -> ForwardedPolicy:
     zones = {
         zone.name: map(ip_network, zone.trusted_proxies)
         for zone in config.stored_zones

@@ -6,7 +6,7 @@ from greenroom.alerts.service import Notifications
 from greenroom.calls.desk import Desk, SealedCalls
 from greenroom.calls.rules import LOOK_MS
 from greenroom.calls.sender import CallSender
-from greenroom.config.shared import Shared, process_name
+from greenroom.config_file.shared import Shared, process_name
 from greenroom.decision.service import DecisionService
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets

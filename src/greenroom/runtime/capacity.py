@@ -22,8 +22,8 @@ from greenroom.capacity.sources import (
 )
 from greenroom.capacity.steering import NOT_MEASURED, CapacitySteering, sources_of
 from greenroom.capacity.window import WINDOW_MS
-from greenroom.config.config import Config
-from greenroom.config.shared import Shared, process_name
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.shared import Shared, process_name
 from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.operations import note_capacity
 from greenroom.decision.decision_counts import DecisionCounts
@@ -167,7 +167,7 @@ class ProcessCapacity:
             tasks.create_task(self._keep_notes())
             tasks.create_task(self._prometheus.run())
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         self._prometheus.guard.policy = config.sending.outbound
         self._prometheus.logins = config.prometheus_logins
 

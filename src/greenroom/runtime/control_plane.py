@@ -16,7 +16,7 @@ from greenroom.api.app import control_app, under_prefix
 from greenroom.api.data_centers import draw_routes
 from greenroom.api.management import management_api
 from greenroom.api.metrics import METRICS, Exposition, gateway_rows
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import Observed
 from greenroom.dashboard import PREFIX, Dashboard
 from greenroom.decision.forwarded import ForwardedPolicy
@@ -40,13 +40,13 @@ from greenroom.web.client_address import WithClientAddress
 
 
 class ControlListener(AppListener):
-    def __init__(self, app: ASGIApp, listener: socket.socket, config: Config) -> None:
+    def __init__(self, app: ASGIApp, listener: socket.socket, config: ProcessConfig) -> None:
         """OSError when the certificate cannot be read."""
         own = config.control_tls
         self._tls = server_context(own.cert, own.key) if own else None
         super().__init__(app, listener, self._tls)
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         """OSError when the certificate cannot be used; the old one stays."""
         if self._tls and config.control_tls:
             server_context(config.control_tls.cert, config.control_tls.key)
@@ -54,7 +54,7 @@ class ControlListener(AppListener):
 
 
 def control_listener(
-    app: ASGIApp, config: Callable[[], Config], listener: socket.socket
+    app: ASGIApp, config: Callable[[], ProcessConfig], listener: socket.socket
 ) -> ControlListener:
     def policy() -> ForwardedPolicy:
         return process_policy(config())
@@ -81,7 +81,7 @@ class ControlPlane:
     ) -> None:
         """`routes` beside the API's; no `listener`: none."""
 
-        def config() -> Config:
+        def config() -> ProcessConfig:
             return followed.config
 
         store, sessions, answers = followed.layered, followed.store.sessions, analytics.answers()
@@ -123,7 +123,7 @@ class ControlPlane:
             ending.push_async_callback(listener.close)
             await listener.start()
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         """OSError when a certificate cannot be used."""
         if self._listener:
             self._listener.configure(config)

@@ -17,7 +17,7 @@ from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.dashboard.parts import EXPLAINS, ORIGIN_PROBLEMS
 from greenroom.configuration.explain_request import Explains
 from greenroom.configuration.state import Observed
@@ -118,7 +118,9 @@ class KeyFile:
 
 
 class ConfiguredProvider:
-    def __init__(self, config: Callable[[], Config], clock: Clock, listening: Listening) -> None:
+    def __init__(
+        self, config: Callable[[], ProcessConfig], clock: Clock, listening: Listening
+    ) -> None:
         self._config = config
         self._clock = clock
         self._listening = listening
@@ -142,7 +144,7 @@ def open_dashboard(
     clock: Clock,
     running: Running,
     answers: Mapping[str, DatasetAnswer],
-    config: Callable[[], Config],
+    config: Callable[[], ProcessConfig],
     listening: Listening,
 ) -> Dashboard:
     """`answers` are those of GraphQL about rooms, empty where no analytics are kept."""

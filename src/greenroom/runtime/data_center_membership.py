@@ -3,7 +3,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.config.shared import Shared, process_name
+from greenroom.config_file.shared import Shared, process_name
 from greenroom.configuration.state import LostState, SyncState
 from greenroom.ledgers.coordination import LedgerStore
 from greenroom.ledgers.redis.connect import Client

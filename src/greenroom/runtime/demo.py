@@ -13,8 +13,8 @@ from typing import Any
 
 from greenroom.analytics.rollup import Part
 from greenroom.analytics.store.keeper import RoomPlace
-from greenroom.config.addresses import address_of, address_problems
-from greenroom.config.source import OptionSource
+from greenroom.config_file.addresses import address_of, address_problems
+from greenroom.config_file.source import OptionSource
 from greenroom.configuration.file_tables import FILE_ZONE_ID
 from greenroom.configuration.status import status
 from greenroom.demo.console import Browser, DemoCrowd, console_routes

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.config.config import Config
-from greenroom.config.source import ConfigSource, FileSource, OptionSource
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import ConfigSource, FileSource, OptionSource
 from greenroom.decision.arrival import (
     USUAL_LIMITS,
     ArrivalLimits,
@@ -133,7 +133,7 @@ class AppRequests:
     async def start(self) -> None:
         """Returns once it decides. Raises InvalidConfig, CannotStart or StorageFailed."""
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         self._policy, self._limits = assemble.forwarded_policy(config), arrival_limits(config)
         self._senders.clear()
 
@@ -399,7 +399,7 @@ class Embedded:
         self.end()
         await self.ended()
 
-    def _front_end(self, config: Config, decisions: DecisionService) -> AppRequests:
+    def _front_end(self, config: ProcessConfig, decisions: DecisionService) -> AppRequests:
         policy, limits = assemble.forwarded_policy(config), arrival_limits(config)
         self.last_requests = AppRequests(decisions, policy, ErrorLog(time.monotonic), limits)
         return self.last_requests

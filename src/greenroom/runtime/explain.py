@@ -2,9 +2,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from greenroom.config.config import Config
-from greenroom.config.load import load_config
-from greenroom.config.served import served, served_hosts
+from greenroom.config_file.load import load_config
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.served import served, served_hosts
 from greenroom.configuration.explain_request import ExplainRequest
 from greenroom.configuration.state import Observed, RoomState
 from greenroom.configuration.store import SqlStore, default_url, store_exists
@@ -27,7 +27,7 @@ LOOK_S = 0.01
 
 
 def explained(
-    config: Config,
+    config: ProcessConfig,
     asked: ExplainRequest,
     lookups: Lookups,
     now_ms: int,
@@ -46,7 +46,7 @@ def explained(
     )
 
 
-def _definition(config: Config, room: Room) -> RoomDefinition:
+def _definition(config: ProcessConfig, room: Room) -> RoomDefinition:
     https = config.settings_of(room).always_use_https
     return RoomDefinition(room, config.documents.events_of(room.id), rules_of(config, room), https)
 
@@ -68,7 +68,7 @@ def seats(state: RoomState) -> Seats:
 class RunningExplain:
     def __init__(
         self,
-        config: Callable[[], Config],
+        config: Callable[[], ProcessConfig],
         lookups: Callable[[], Lookups],
         now_ms: Callable[[], int],
         observed: Observed,
@@ -96,7 +96,7 @@ def explain_on_file(path: Path, asked: ExplainRequest) -> Explanation:
     return asyncio.run(_with_names(config, asked))
 
 
-async def _with_names(config: Config, asked: ExplainRequest) -> Explanation:
+async def _with_names(config: ProcessConfig, asked: ExplainRequest) -> Explanation:
     # Here there is time to wait for the name of a crawler's address.
     clock = MonotonicClock()
     names = ConfirmedNames(Resolver(), clock.now_ms)

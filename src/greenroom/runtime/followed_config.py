@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
-from greenroom.config.addresses import resolved_origin_problems
-from greenroom.config.config import Config
-from greenroom.config.served import new_faults, served
-from greenroom.config.source import ConfigSource, Stamp
+from greenroom.config_file.addresses import resolved_origin_problems
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.served import new_faults, served
+from greenroom.config_file.source import ConfigSource, Stamp
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.layers import LayeredStore, UnitFault
 from greenroom.configuration.state import ConfigState, StoreState
@@ -25,7 +25,7 @@ from greenroom.runtime.room_compiler import compile_faults
 from greenroom.runtime.stored_secrets import keep_sealed, seals_of
 from greenroom.settings.process import Address
 
-ApplyRunning = Callable[[Config, Lookups, bool], Awaitable[None]]
+ApplyRunning = Callable[[ProcessConfig, Lookups, bool], Awaitable[None]]
 """As a whole or not at all. The last argument: nothing new may be left out."""
 
 
@@ -38,7 +38,7 @@ class FollowedConfig:
     def __init__(
         self,
         source: ConfigSource,
-        file: Config,
+        file: ProcessConfig,
         stamp: Stamp,
         now_ms: Callable[[], int],
         apply: ApplyRunning,
@@ -118,7 +118,7 @@ class FollowedConfig:
     def _new_faults(self, stored: Configuration, wanted: Configuration) -> list[UnitFault]:
         return new_faults(self._file, stored, wanted, compile_faults)
 
-    async def _apply_file(self, file: Config) -> None:
+    async def _apply_file(self, file: ProcessConfig) -> None:
         async with self._applying:
             config, places = served(file, self._stored), lookups(file, self._names)
             if new := [fault.problem for fault in config.faults if fault not in self.config.faults]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol, cast
 
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
 from greenroom.gateway.documents import SeesAnswers
@@ -45,7 +45,7 @@ class FrontEnd(Protocol):
     async def start(self) -> None:
         """Raises OSError."""
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         """Raises OSError or ssl.SSLError, having changed nothing."""
 
     async def drain(self, seconds: float, progress: Progress) -> int:
@@ -54,13 +54,13 @@ class FrontEnd(Protocol):
     def close(self) -> None: ...
 
 
-MakeFrontEnd = Callable[[Config, DecisionService], FrontEnd]
+MakeFrontEnd = Callable[[ProcessConfig, DecisionService], FrontEnd]
 
 
 class GatewayFrontEnd:
     def __init__(
         self,
-        config: Config,
+        config: ProcessConfig,
         decision: DecisionService,
         listener: socket.socket,
         on_error: OnError,
@@ -90,7 +90,7 @@ class GatewayFrontEnd:
     async def start(self) -> None:
         await self.gateway.start(sockets=[self._listener], tls=self.tls)
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         before = self._access_log
         after = before if before and before.settings == config.log else _access_log(config)
         try:
@@ -121,7 +121,7 @@ class GatewayFrontEnd:
     def _observe(self) -> RequestObserver | None:
         return self._access_log.observe if self._access_log else None
 
-    def _trace(self, config: Config) -> None:
+    def _trace(self, config: ProcessConfig) -> None:
         before, state = self._tracer, self.gateway.state
         if (before.settings if before else Tracing()) == config.tracing:
             return
@@ -137,7 +137,11 @@ class DecideFrontEnd:
     answers: SeesAnswers | None = None
 
     def __init__(
-        self, config: Config, decision: DecisionService, listener: socket.socket, on_error: OnError
+        self,
+        config: ProcessConfig,
+        decision: DecisionService,
+        listener: socket.socket,
+        on_error: OnError,
     ) -> None:
         self._listener = listener
         store = VerdictStore(Entropy().take, time.monotonic)
@@ -161,7 +165,7 @@ class DecideFrontEnd:
         )
         await self.gateway.start(sockets=[self._listener], protocol=protocols.connection)
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ProcessConfig) -> None:
         self.questions.reconfigure(assemble.asking_policy(config), arrival_limits(config))
         self.gateway.state.relimit(_asking_limits(config))
 
@@ -179,7 +183,7 @@ BuiltInFrontEnd = GatewayFrontEnd | DecideFrontEnd
 
 
 def built_in_front_ends(
-    config: Config,
+    config: ProcessConfig,
     decision: DecisionService,
     listeners: Listeners,
     on_error: OnError,
@@ -193,22 +197,22 @@ def built_in_front_ends(
         yield DecideFrontEnd(config, decision, listeners.decide, on_error)
 
 
-def arrival_limits(config: Config) -> ArrivalLimits:
+def arrival_limits(config: ProcessConfig) -> ArrivalLimits:
     return ArrivalLimits(
         config.limits.head_bytes, config.limits.header_lines, config.limits.url_bytes
     )
 
 
-def _asking_limits(config: Config) -> Limits:
+def _asking_limits(config: ProcessConfig) -> Limits:
     """A proxy opens as many connections as it needs."""
     return replace(config.limits, connections_per_address=0)
 
 
-def _access_log(config: Config) -> AccessLog | None:
+def _access_log(config: ProcessConfig) -> AccessLog | None:
     return AccessLog(config.log) if config.log.access != "off" else None
 
 
-def _tracer(config: Config, now_s: Callable[[], float]) -> "Tracer | None":
+def _tracer(config: ProcessConfig, now_s: Callable[[], float]) -> "Tracer | None":
     if not config.tracing.endpoint:
         return None
     from greenroom.runtime.tracing import Tracer

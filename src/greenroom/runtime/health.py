@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from greenroom.alerts.store import SqlOutbox
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import HealthState
 from greenroom.decision.room_table import RoomTable
 from greenroom.health.alerts import Placed
@@ -57,7 +57,7 @@ class ProcessHealth:
 
     def __init__(
         self,
-        running: Callable[[], Config],
+        running: Callable[[], ProcessConfig],
         data: Path,
         outbox: SqlOutbox,
         clock: Clock,
@@ -188,7 +188,7 @@ class ProcessHealth:
     async def _follow(self) -> None:
         wake = Wake()
         self._applied.watch(wake.set)
-        applied: Config | None = None
+        applied: ProcessConfig | None = None
         while True:
             config = self._running()
             if config is not applied:
@@ -209,12 +209,14 @@ def placed(known: Configuration) -> dict[str, Placed]:
     }
 
 
-def _read(config: Config) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
+def _read(config: ProcessConfig) -> tuple[dict[str, Placed], dict[str, tuple[str, ...]]]:
     found = placed(config.documents)
     return found, checks_of_rooms(config, (each.check for each in found.values()))
 
 
-def checks_of_rooms(config: Config, checks: Iterable[HealthCheck]) -> dict[str, tuple[str, ...]]:
+def checks_of_rooms(
+    config: ProcessConfig, checks: Iterable[HealthCheck]
+) -> dict[str, tuple[str, ...]]:
     known, origin_of = OriginChecks(checks), origins(config)
     found = {}
     for room in config.rooms:
@@ -225,6 +227,6 @@ def checks_of_rooms(config: Config, checks: Iterable[HealthCheck]) -> dict[str, 
     return found
 
 
-def holder(file: Config, data: Path) -> str:
+def holder(file: ProcessConfig, data: Path) -> str:
     """Unique among living processes, and the same after a restart."""
     return str(data) if file.shared is None else f"{socket.gethostname()} {data} {file.control}"

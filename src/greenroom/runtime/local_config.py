@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from greenroom.config.load import default_data, load_config
-from greenroom.config.served import new_faults
+from greenroom.config_file.load import default_data, load_config
+from greenroom.config_file.served import new_faults
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.store import (
     SqlStore,

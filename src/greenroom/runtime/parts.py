@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import NamedTuple
 
-from greenroom.config.addresses import exposure_notes
-from greenroom.config.config import Config
+from greenroom.config_file.addresses import exposure_notes
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.runtime.data_dir import CannotStart, DataDir
 from greenroom.runtime.listener import bind, bound
 from greenroom.settings.process import Address
@@ -120,7 +120,7 @@ class Listeners(NamedTuple):
 
 
 def claim(
-    config: Config, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
+    config: ProcessConfig, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
 ) -> tuple[DataDir, Listeners]:
     """Before anything else is begun. Raises CannotStart. With sockets from the parent process it
     waits for the data directory of one that still drains.
@@ -134,7 +134,7 @@ def claim(
 
 
 def take_addresses(
-    config: Config,
+    config: ProcessConfig,
     parts: ProcessParts,
     undo: contextlib.ExitStack,
     *,
@@ -165,7 +165,7 @@ def take_addresses(
 
 
 def announcement(
-    config: Config,
+    config: ProcessConfig,
     parts: ProcessParts,
     listen: Address,
     decide: Address | None,

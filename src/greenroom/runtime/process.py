@@ -18,8 +18,8 @@ from greenroom.alerts.picture import PictureTaker
 from greenroom.alerts.rules.conditions import Picture
 from greenroom.alerts.service import Notifications
 from greenroom.capacity.exported import Exported
-from greenroom.config.config import Config
-from greenroom.config.source import ConfigSource, load_stamped
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import ConfigSource, load_stamped
 from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.state import (
     HealthState,
@@ -99,7 +99,7 @@ class Process:
         self._analytics: NoAnalytics = NoAnalytics()
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ProcessConfig:
         return self._followed.config
 
     @property
@@ -343,7 +343,7 @@ class Process:
         self._phase = "draining"
         await drain(served.front_ends, self.config.drain_seconds, self._hurry, self._say)
 
-    async def _apply(self, config: Config, lookups: Lookups, strict: bool) -> None:
+    async def _apply(self, config: ProcessConfig, lookups: Lookups, strict: bool) -> None:
         if self._serving is None:
             return  # no visitor is served yet
         await self._serving.apply(config, lookups, strict)

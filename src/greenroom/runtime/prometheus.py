@@ -13,7 +13,7 @@ from greenroom.capacity.exported import (
 from greenroom.capacity.measurement import ProcessReport
 from greenroom.capacity.sources import FORGOTTEN_MS, PROMETHEUS
 from greenroom.capacity.window import WINDOW_MS
-from greenroom.config.sections import prometheus_base, prometheus_target
+from greenroom.config_file.sections import prometheus_base, prometheus_target
 from greenroom.model.room import Room
 from greenroom.outbound import (
     Guard,

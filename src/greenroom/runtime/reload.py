@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from greenroom.config.addresses import store_shown
-from greenroom.config.config import Config
-from greenroom.config.source import ConfigSource, Stamp, load_stamped, stamp_since
+from greenroom.config_file.addresses import store_shown
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.source import ConfigSource, Stamp, load_stamped, stamp_since
 from greenroom.configuration.copy import ConfigCopy
 from greenroom.configuration.state import ConfigState, StoreState
 from greenroom.errors import InvalidConfig, Problem, StorageFailed, TooNew
@@ -40,8 +40,8 @@ class Reloader:
     def __init__(
         self,
         source: ConfigSource,
-        running: Config,
-        apply: Callable[[Config], Awaitable[None]],
+        running: ProcessConfig,
+        apply: Callable[[ProcessConfig], Awaitable[None]],
         now_ms: Callable[[], int],
         stamp: Stamp,
     ) -> None:
@@ -97,7 +97,7 @@ class Reloader:
             "config_refused", file=before.file, problems=[str(problem) for problem in problems]
         )
 
-    def _accept(self, config: Config) -> None:
+    def _accept(self, config: ProcessConfig) -> None:
         before = self.state
         self.state = ConfigState(
             before.file,
@@ -111,7 +111,7 @@ class Reloader:
         for change in self.state.pending:
             log.warning("config_restart_required", change=change)
 
-    def _pending(self, config: Config) -> tuple[str, ...]:
+    def _pending(self, config: ProcessConfig) -> tuple[str, ...]:
         started = self._started_with
         changed = [
             f"{key} ({what}) stays {store_shown(str(getattr(started, key)))}; the file says"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from greenroom.admission.decide import WELL_KNOWN_RULE
-from greenroom.config.config import Config
-from greenroom.config.served import held_room, served_hosts
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.served import held_room, served_hosts
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.native_pass import no_pass_because, pass_writer
 from greenroom.decision.room_schedule import Bypass, RoomSchedule, compile_room
@@ -44,7 +44,7 @@ SEARCH_ENGINES = (
 _NAMED = re.compile(r"\$([a-z0-9_]+)")
 
 
-def rules_of(config: Config, room: Room) -> tuple[Rule, ...]:
+def rules_of(config: ProcessConfig, room: Room) -> tuple[Rule, ...]:
     settings = config.settings_of(room)
     added = (
         *(SEARCH_ENGINES if settings.search_engine_crawler_bypass else ()),
@@ -89,7 +89,7 @@ class RoomCompiler:
         ]
 
     async def compile_ahead(
-        self, config: Config, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
+        self, config: ProcessConfig, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
     ) -> None:
         """In pieces, so that visitors are served in between. Failures are left to `table`."""
         pieces = WorkPieces()
@@ -107,7 +107,7 @@ class RoomCompiler:
 
     def table(
         self,
-        config: Config,
+        config: ProcessConfig,
         ledgers: Mapping[str, OpenRoom],
         now_ms: int,
         lookups: Lookups,
@@ -125,7 +125,7 @@ class RoomCompiler:
 
     def _table(
         self,
-        config: Config,
+        config: ProcessConfig,
         ledgers: Mapping[str, OpenRoom],
         now_ms: int,
         lookups: Lookups,
@@ -154,7 +154,7 @@ class RoomCompiler:
         return RoomTable((made.schedule for made in rooms.values()), served_hosts(config))
 
     def _held(
-        self, config: Config, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
+        self, config: ProcessConfig, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
     ) -> MadeRoom:
         """The running room while a disk fails, else one that holds its visitors."""
         faults = _unit_faults(config, room, error)
@@ -206,7 +206,7 @@ class RoomCompiler:
 
     def _room(
         self,
-        config: Config,
+        config: ProcessConfig,
         room: Room,
         ledgers: OpenRoom,
         lists: Mapping[str, ListMembership],
@@ -268,7 +268,7 @@ class RoomCompiler:
 
     def _bypass(
         self,
-        config: Config,
+        config: ProcessConfig,
         room: Room,
         rules: Sequence[Rule],
         lists: Mapping[str, ListMembership],
@@ -340,7 +340,7 @@ class LazyRules:
             self._question = _nobody
 
 
-def over_several(config: Config) -> bool:
+def over_several(config: ProcessConfig) -> bool:
     """Whether several data centers serve the rooms."""
     return config.shared is not None and len(config.shared.data_centers) > 1
 
@@ -349,7 +349,7 @@ def _nobody(_arrival: Arrival, _now_ms: int) -> Rule | None:
     return None
 
 
-def _unit_faults(config: Config, room: Room, error: Exception) -> list[UnitFault]:
+def _unit_faults(config: ProcessConfig, room: Room, error: Exception) -> list[UnitFault]:
     zone = config.zone_of(room)
     return [
         UnitFault(f"room {room.name}", reason, zone.id if zone else "")
@@ -380,10 +380,10 @@ class _NoLedger:
         raise AssertionError("a trial has no visitors")
 
 
-def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
+def compile_faults(running: ProcessConfig, wanted: ProcessConfig) -> list[UnitFault]:
     """Blocks."""
 
-    def parts(config: Config, room: Room) -> tuple[Any, ...]:
+    def parts(config: ProcessConfig, room: Room) -> tuple[Any, ...]:
         known = config.documents
         return room, known.events_of(room.id), known.rules_of(room.id), config.zone_of(room)
 
@@ -405,7 +405,7 @@ def compile_faults(running: Config, wanted: Config) -> list[UnitFault]:
     return [fault for fault in after if fault not in known]
 
 
-def _trial_faults(config: Config, rooms: tuple[Room, ...]) -> list[UnitFault]:
+def _trial_faults(config: ProcessConfig, rooms: tuple[Room, ...]) -> list[UnitFault]:
     compiler = RoomCompiler(_NoDraws(), lambda _: None)
     ledgers = {room.id: _NoLedger() for room in rooms}
     known = config.documents

@@ -4,7 +4,7 @@ import resource
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from greenroom.config.source import ConfigSource
+from greenroom.config_file.source import ConfigSource
 from greenroom.keys.ticket_keys import (
     ACTIVATION_DELAY_MS,
     KEY_FILE,

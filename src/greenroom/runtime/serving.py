@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from greenroom.alerts.service import Notifications
 from greenroom.analytics.collector.sampler import WithTargets
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.room_table import RoomTable
@@ -166,7 +166,7 @@ class Serving:
             lambda: process.analytics.run(WithTargets(ledgers, self.capacity.of)),
         ]
 
-    async def apply(self, config: Config, lookups: Lookups, strict: bool) -> None:
+    async def apply(self, config: ProcessConfig, lookups: Lookups, strict: bool) -> None:
         """All steps that can fail come before the first change. `strict`: nothing new may be left
         out. Done in small pieces: visitors are served meanwhile.
         """

@@ -7,8 +7,8 @@ from typing import cast
 import structlog
 
 from greenroom.admission.schedule import effective
-from greenroom.config.config import Config
-from greenroom.config.shared import Shared
+from greenroom.config_file.process_config import ProcessConfig
+from greenroom.config_file.shared import Shared
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.port import DrawStore
@@ -27,7 +27,7 @@ def process_clock(shared: Shared | None) -> ServerClock | MonotonicClock:
 
 
 def open_ledgers(
-    config: Callable[[], Config],
+    config: Callable[[], ProcessConfig],
     data: DataDir,
     clock: ServerClock | MonotonicClock,
     say: Say,
@@ -43,14 +43,14 @@ def open_ledgers(
     )
 
 
-def ledger_rooms(config: Config) -> Callable[[int], list[Room]]:
+def ledger_rooms(config: ProcessConfig) -> Callable[[int], list[Room]]:
     return lambda now_ms: [
         effective(room, config.documents.events_of(room.id), now_ms).ledger_room
         for room in config.rooms
     ]
 
 
-def data_center_names(config: Config) -> tuple[str, ...]:
+def data_center_names(config: ProcessConfig) -> tuple[str, ...]:
     return config.shared.data_centers if config.shared else ()
 
 

@@ -9,7 +9,7 @@ import structlog
 
 from greenroom.admission.schedule import Effective
 from greenroom.alerts.service import Notifications
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.decision.room_view import RoomView
 from greenroom.model.status_page import StatusPage, listen_parts
@@ -27,7 +27,7 @@ from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000
 LOOK_S = 1.0
-WhatRuns = tuple[ProcessState, Config]
+WhatRuns = tuple[ProcessState, ProcessConfig]
 Look = Callable[[], WhatRuns]
 log = structlog.get_logger("greenroom.status_page")
 
@@ -81,7 +81,7 @@ class StatusFactsSource:
 class ShownStatusPages:
     def __init__(
         self,
-        config: Callable[[], Config],
+        config: Callable[[], ProcessConfig],
         gather: Callable[[], Awaitable[StatusFacts]],
         refused: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
@@ -130,7 +130,7 @@ EVERYTHING = StatusPage(title="Status", rooms=("*",), health_checks=("*",))
 IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
 
 
-def _room(state: RoomState, config: Config) -> RoomFacts:
+def _room(state: RoomState, config: ProcessConfig) -> RoomFacts:
     room, zone = state.room, config.zone_of(state.room)
     view = RoomView(state.now or Effective(room), state.figures, room.suspended)
     return RoomFacts(room.id, room.name, view, zone.name if zone else "")
@@ -143,7 +143,7 @@ class StatusListeners:
 
     def __init__(
         self,
-        config: Callable[[], Config],
+        config: Callable[[], ProcessConfig],
         look: Look,
         notifications: Notifications,
         health: ProcessHealth,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from greenroom.config.load import default_data
+from greenroom.config_file.load import default_data
 from greenroom.configuration.store import SqlStore, default_url
 from greenroom.configuration.stored_records import SealedFields
 from greenroom.errors import GreenroomError, StorageFailed

@@ -21,7 +21,7 @@ from types import FrameType
 
 from redis import Redis, RedisError
 
-from greenroom.config.config import Config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.gateway.server import BACKLOG
 from greenroom.ledgers.redis.library import LEDGER_LIBRARY
 from greenroom.runtime.data_dir import CannotStart
@@ -246,7 +246,9 @@ class Worker:
             self.start()
 
 
-def serve_with_workers(config: Config, count: int, arguments: Sequence[str], say: Say) -> int:
+def serve_with_workers(
+    config: ProcessConfig, count: int, arguments: Sequence[str], say: Say
+) -> int:
     """Returns the exit code. Raises CannotStart."""
     if config.status_listen and config.status_listen.path:
         raise CannotStart(

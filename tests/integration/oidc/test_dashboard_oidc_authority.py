@@ -14,7 +14,7 @@ from api_in_process import StandingClock
 from oidc_rig import CLIENT, Provider, provider_at
 
 from greenroom.accounts.oidc_provider import OidcProvider
-from greenroom.config.load import load_config
+from greenroom.config_file.load import load_config
 from greenroom.errors import InvalidConfig
 from greenroom.outbound import OutboundPolicy
 from greenroom.web.refusals import Refused

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from greenroom.config.addresses import (
+from greenroom.config_file.addresses import (
     address_of,
     address_problems,
     analytics_problems,
@@ -28,11 +28,11 @@ from greenroom.config.addresses import (
     store_url,
     trusted_header_problems,
 )
-from greenroom.config.config import ORIGINS_MAX, Config
-from greenroom.config.documents import TABLES as DOCUMENT_TABLES
-from greenroom.config.documents import capacity_problems, foreign_form_notes, read_documents
-from greenroom.config.oidc_entries import read_oidc
-from greenroom.config.sections import (
+from greenroom.config_file.documents import TABLES as DOCUMENT_TABLES
+from greenroom.config_file.documents import capacity_problems, foreign_form_notes, read_documents
+from greenroom.config_file.oidc_entries import read_oidc
+from greenroom.config_file.process_config import ORIGINS_MAX, ProcessConfig
+from greenroom.config_file.sections import (
     mail_notes,
     prometheus_notes,
     read_crawlers,
@@ -40,8 +40,8 @@ from greenroom.config.sections import (
     read_prometheus,
     read_sending,
 )
-from greenroom.config.shared import read_shared
-from greenroom.config.toml_lines import KeyLines
+from greenroom.config_file.shared import read_shared
+from greenroom.config_file.toml_lines import KeyLines
 from greenroom.configuration.file_tables import (
     FILE_ZONE_ID,
     NamedFiles,
@@ -104,7 +104,7 @@ class Overrides(NamedTuple):
 
 def load_config(
     path: Path, overrides: Overrides | None = None, *, needs_origin: bool | None = True
-) -> Config:
+) -> ProcessConfig:
     """As `read_config`; an unreadable file is a Problem."""
     text = read_text(path, "file", FILE_MAX)
     if isinstance(text, Problem):
@@ -118,7 +118,7 @@ def read_config(
     overrides: Overrides | None = None,
     *,
     needs_origin: bool | None = True,
-) -> Config:
+) -> ProcessConfig:
     """`path` is where the text was read, and where relative paths start.
 
     `needs_origin`: rooms need an origin, because requests are forwarded from here; None: unless the
@@ -144,7 +144,7 @@ def config_of(
     options: Mapping[str, str] | None = None,
     *,
     needs_origin: bool | None = True,
-) -> Config:
+) -> ProcessConfig:
     """`options` names the command-line option behind a pointer."""
     reading = _Reading(raw, path, lines, needs_origin)
     config = reading.config()
@@ -211,7 +211,7 @@ class _Reading:
             self.files.path(path.name)
         self._text_line: Callable[[str], int] = lines.text_line if lines else lambda _pointer: 0
 
-    def config(self) -> Config | None:
+    def config(self) -> ProcessConfig | None:
         raw = self._raw
         self.problems += _misplaced(unknown_keys(raw, ["origin", *specs(Server), *TABLES]))
         server = read_nested(
@@ -239,7 +239,7 @@ class _Reading:
         fields = {name: value for part in parts for name, value in part.fields.items()}
         if documents.rooms or documents.health_checks:
             documents = documents.changed(0, [file_entry(_file_zone(server, origin))])
-        return Config(
+        return ProcessConfig(
             **fields,
             documents=documents,
             listen=listeners["listen"],

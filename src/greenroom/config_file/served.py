@@ -1,4 +1,4 @@
-"""What processes use of the configuration file and the store, as one Config.
+"""What processes use of the configuration file and the store, as one ProcessConfig.
 
 What both claim (an id, a host and path, a cookie, the name of a list) is a fault of the store's
 part, which is left out or held; everything else is used. A change that would bring a new fault is
@@ -9,9 +9,9 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from greenroom.config.addresses import zone_origin_problems
-from greenroom.config.config import Config
-from greenroom.config.documents import capacity_problems
+from greenroom.config_file.addresses import zone_origin_problems
+from greenroom.config_file.documents import capacity_problems
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.file_tables import file_id
 from greenroom.configuration.layers import UnitFault, layered
 from greenroom.model.change import name_of
@@ -34,7 +34,7 @@ UNREADABLE_TOLD = 100
 """Records that cannot be read and are named one by one: a list may have ten thousand items."""
 
 
-def served(file: Config, stored: Configuration) -> Config:
+def served(file: ProcessConfig, stored: Configuration) -> ProcessConfig:
     """`file` with the documents of both. Never fails: `faults` has what cannot be used.
 
     Of two conflicting things, the file's counts, then the store's older one. An unusable room holds
@@ -80,10 +80,12 @@ def served(file: Config, stored: Configuration) -> Config:
 
 
 def new_faults(
-    file: Config,
+    file: ProcessConfig,
     before: Configuration,
     after: Configuration,
-    compile_faults: Callable[[Config, Config], list[UnitFault]] = lambda _running, _wanted: [],
+    compile_faults: Callable[
+        [ProcessConfig, ProcessConfig], list[UnitFault]
+    ] = lambda _running, _wanted: [],
 ) -> list[UnitFault]:
     """As `NewFaults`; `compile_faults` compiles what differs."""
     running, wanted = served(file, before), served(file, after)
@@ -129,7 +131,7 @@ def _unclaimed(
 
 
 def _usable_zones(
-    file: Config, known: Configuration, faults: list[UnitFault]
+    file: ProcessConfig, known: Configuration, faults: list[UnitFault]
 ) -> dict[str, Entry[Any]]:
     usable, listeners = dict(known.zones), file.listeners()
     for entry in known.zones.values():
@@ -199,7 +201,7 @@ def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
     )
 
 
-def served_hosts(config: Config) -> KnownHosts | None:
+def served_hosts(config: ProcessConfig) -> KnownHosts | None:
     """None: every host."""
     if config.other_hosts == "pass":
         return None

@@ -10,8 +10,8 @@ from typing import Any
 
 from greenroom.alerts import file_tables as alerting
 from greenroom.capacity.sources import no_source_because
-from greenroom.config.page_files import read_template, with_logo
-from greenroom.config.sections import prometheus_target
+from greenroom.config_file.page_files import read_template, with_logo
+from greenroom.config_file.sections import prometheus_target
 from greenroom.configuration.events import EVENT, in_ms, value_problems
 from greenroom.configuration.file_tables import (
     FILE_ZONE_ID,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from greenroom.config.config import Config
-from greenroom.config.load import Overrides, config_of, load_config
+from greenroom.config_file.load import Overrides, config_of, load_config
+from greenroom.config_file.process_config import ProcessConfig
 from greenroom.errors import InvalidConfig
 
 Stamp = tuple[tuple[str, int, int, int, int], ...]
@@ -19,14 +19,14 @@ class ConfigSource(Protocol):
     def name(self) -> str:
         """For people: the file, or empty."""
 
-    def load(self) -> Config:
+    def load(self) -> ProcessConfig:
         """Raises InvalidConfig with every problem."""
 
     def stamp(self) -> Stamp:
         """Changes whenever a file behind the configuration does, however it was replaced."""
 
 
-def load_stamped(source: ConfigSource) -> tuple[Config, Stamp]:
+def load_stamped(source: ConfigSource) -> tuple[ProcessConfig, Stamp]:
     """Returns the stamp of the files before they were read; for newly named files, their current
     one.
     """
@@ -56,7 +56,7 @@ class FileSource:
     def name(self) -> str:
         return str(self._path)
 
-    def load(self) -> Config:
+    def load(self) -> ProcessConfig:
         # Also notes which files to look at from now on: its own, and those of a configuration that
         # was refused since.
         try:
@@ -89,7 +89,7 @@ class OptionSource:
         self._options = options
         self._needs_origin = needs_origin
 
-    def load(self) -> Config:
+    def load(self) -> ProcessConfig:
         return config_of(self._raw, options=self._options, needs_origin=self._needs_origin)
 
     def stamp(self) -> Stamp:

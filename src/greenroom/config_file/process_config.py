@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from greenroom.alerts.mail import Sending
-from greenroom.config.shared import Shared
+from greenroom.config_file.shared import Shared
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.native_pass import PassKeys
 from greenroom.gateway.origin.address import Origin
@@ -34,7 +34,7 @@ ORIGINS_MAX = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class ProcessConfig:
     documents: Configuration = field(default_factory=Configuration)
     """Of the file, in the zone FILE_ZONE_ID; after `served`, what processes use of file and store."""
     crawlers: tuple[Crawler, ...] = ()
@@ -124,7 +124,7 @@ class Config:
         entry = self.documents.rooms.get(room.id)
         return self.documents.zones[entry.parent].record if entry and not entry.read_only else None
 
-    def settings_of(self, room: Room) -> "Zone | Config":
+    def settings_of(self, room: Room) -> "Zone | ProcessConfig":
         """Those that rooms of a zone share; for rooms of the file, those of the process."""
         return self.zone_of(room) or self
 

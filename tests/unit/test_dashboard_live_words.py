@@ -1,5 +1,6 @@
 """What the live page says about limits: which one decides, and what others would change."""
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -231,3 +232,5 @@ def test_a_room_that_follows_says_that_it_fills_gradually(
     )
     said = ", and fills gradually: up to 20 for now" if gradual else ""
     assert capacity_words(state, 1) == f"Following the origin: it takes 500 active visitors{said}"
+    observed = capacity_words(replace(state, mode="observe"), 1)
+    assert observed.endswith("would stop admissions") is stopped

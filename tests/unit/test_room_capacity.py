@@ -168,6 +168,17 @@ def test_no_target_exceeds_what_the_operator_set(mode: str) -> None:
     assert (capacity.note(run(capacity, None, 1), START_MS) is None) is (mode == "observe")
 
 
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [("observe", "would be stopped"), ("suggest", "would be stopped"), ("follow", "stopped")],
+)
+def test_only_a_room_that_follows_says_that_admissions_are_stopped(mode: str, says: str) -> None:
+    state = run(RoomCapacity(room(mode), None, 0, START_MS), answers(60_000, 400), 4)
+    assert state.stopped
+    assert state.reason.endswith(says)
+    assert ("would" in state.reason) is (mode != "follow")
+
+
 def silent_after(before: list[tuple[int, int]], silent: int, takeovers: set[int]) -> list[str]:
     """What grew while nothing was measured; in the steps `takeovers` another process begins to lead."""
     capacity = RoomCapacity(room("follow"), None, 0, START_MS)

@@ -403,7 +403,7 @@ class CapacityLaw:
         if window.scaling:
             return self._target(f"{seen}, but instances are changing: {self._holds()}")
         if window.active < BINDS * self._goal:
-            return self._target(f"{seen}, the limit does not bind: {self._holds()}")
+            return self._target(f"{seen}, too few inside to try more: {self._holds()}")
         self._refill = REFILL
         if self._goal >= ceiling:
             return self._target(f"{seen}: the operator's limit of {ceiling}")

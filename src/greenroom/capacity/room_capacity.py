@@ -118,10 +118,16 @@ class RoomCapacity:
             sessions=target.sessions,
             limit=target.limit,
             stopped=target.per_minute == 0,
-            reason=target.reason,
+            reason=self._reason(target.reason),
             measured_ms=self._measured_ms,
             proposal=self._proposal,
         )
+
+    def _reason(self, reason: str) -> str:
+        """Only a room that follows its origin does what the law says."""
+        if self.mode == "follow" or not self._law.stopped:
+            return reason
+        return f"{reason.rpartition(': ')[0] or reason}: admissions would be stopped"
 
     def note(self, state: CapacityState, now_ms: int) -> CapacityNote | None:
         """What the audit log should say about this step; growth and steering are summed up."""
@@ -161,7 +167,7 @@ class RoomCapacity:
                 or abs(target.sessions - known.sessions) >= CHANGE_LEAST * known.sessions
             )
         ):
-            known = Proposal(target.sessions, target.reason, now_ms + PROPOSAL_MS)
+            known = Proposal(target.sessions, self._reason(target.reason), now_ms + PROPOSAL_MS)
         self._proposal = known
 
 

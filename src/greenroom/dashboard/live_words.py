@@ -108,6 +108,8 @@ def capacity_words(found: CapacityState, now_ms: int) -> str:
         return "The origin cannot be followed"
     if found.unmeasured(now_ms):
         return f"The origin is not measured; the limit stays at {grouped(found.sessions)}"
+    if found.mode == "observe" and found.stopped:
+        return "Observing: greenroom would stop admissions"
     words = CAPACITY_WORDS[found.mode].format(_visitors(found.sessions, "active visitor"))
     fills = found.mode == "follow" and not found.stopped and found.limit < found.sessions
     return f"{words}, and fills gradually: up to {grouped(found.limit)} for now" if fills else words

@@ -29,6 +29,7 @@ from greenroom.web.config_service import (
     ConfigService,
     DocumentSection,
     PlannedChange,
+    SectionEntry,
     entry_of,
     opaque_id,
     refuse_read_only,
@@ -321,8 +322,9 @@ def _exported_webhook(entry: Entry[Any]) -> Json:
     return WEBHOOK.brief(show(entry, {})) | ({"secret": MASK} if entry.record.secret else {})
 
 
-def _plan_webhook(before: Configuration, key: str, document: Any) -> ConfigChange:
-    old = before.webhooks.get(key)
+def _plan_webhook(wanted: SectionEntry) -> ConfigChange:
+    key, document = wanted.id, wanted.document
+    old = wanted.before.webhooks.get(key)
     told = (
         {name: value for name, value in document.items() if (name, value) != ("secret", MASK)}
         if isinstance(document, dict)
@@ -344,8 +346,9 @@ def _plan_webhook(before: Configuration, key: str, document: Any) -> ConfigChang
     return plan
 
 
-def _plan_service(before: Configuration, key: str, document: Any) -> ConfigChange:
-    old = before.pagerduty_services.get(key)
+def _plan_service(wanted: SectionEntry) -> ConfigChange:
+    document = wanted.document
+    old = wanted.before.pagerduty_services.get(wanted.id)
     masked = isinstance(document, dict) and document.get("routing_key") == MASK
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:

@@ -389,5 +389,5 @@ SECTION = DocumentSection(
     "alert_policy",
     POLICIES_MAX,
     lambda entry: POLICY.brief(show(entry)),
-    lambda _before, _key, document: create(document),
+    lambda wanted: create(wanted.document),
 )

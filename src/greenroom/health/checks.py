@@ -55,6 +55,7 @@ from greenroom.web.api_shapes import (
 from greenroom.web.config_service import (
     ChangeContext,
     ConfigChange,
+    DocumentSection,
     PlannedChange,
     entry_of,
     opaque_id,
@@ -289,6 +290,15 @@ def end_preview(view: HealthService, zone_id: str, check_id: str) -> Json:
 
 def _show_preview(view: HealthService, check: HealthCheck, made_ms: int) -> Json:
     return show(Entry(check, "", made_ms, made_ms, 0), view)
+
+
+SECTION = DocumentSection(
+    "health_checks",
+    "health_check",
+    CHECKS_MAX,
+    lambda entry: HEALTH_CHECK.brief(show(entry, None)),
+    lambda wanted: create(wanted.parent, wanted.document),
+)
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:

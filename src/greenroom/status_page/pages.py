@@ -105,7 +105,8 @@ SECTION = DocumentSection(
     "status_page",
     PAGES_MAX,
     lambda entry: PAGE.brief(show(entry)),
-    lambda _before, _key, document: create(document),
+    lambda wanted: create(wanted.document),
+    lambda document: f"{document.get('host') or ''}{document.get('path') or '/'}",
 )
 
 

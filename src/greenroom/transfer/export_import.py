@@ -3,7 +3,7 @@ and notes; a secret is masked and stays where the store knows it. Applying write
 once, so a second time changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tomli_w
@@ -18,10 +18,9 @@ from greenroom.configuration import (
 )
 from greenroom.configuration.zones import OriginProblems
 from greenroom.errors import InvalidConfig
-from greenroom.health import checks as health_checks
 from greenroom.model.change import Change, Put, Remove, Step, applied, name_of, told
 from greenroom.model.configuration import KINDS, Configuration, Entry
-from greenroom.transfer.plan import BESIDE_ZONES, wanted_configuration
+from greenroom.transfer.plan import BESIDE_ZONES, IN_ZONES, wanted_configuration
 from greenroom.web.api_shapes import Json
 from greenroom.web.config_service import (
     ChangeContext,
@@ -67,16 +66,23 @@ def exported(known: Configuration) -> Json:
     return {
         "lists": [_list(known, entry) for entry in known.lists.values() if not entry.read_only],
         "zones": [_zone(known, entry) for entry in own],
-        **{section.name: told for section in BESIDE_ZONES if (told := _section(known, section))},
+        **_sections(known, BESIDE_ZONES),
     }
 
 
-def _section(known: Configuration, section: DocumentSection) -> list[Json]:
-    return [
-        {"id": entry.id, **section.show(entry)}
-        for entry in known.index_of(section.kind).values()
-        if not entry.read_only
-    ]
+def _sections(
+    known: Configuration, sections: Iterable[DocumentSection], parent: str = ""
+) -> dict[str, list[Json]]:
+    """Those with entries."""
+    found = {
+        section.name: [
+            {"id": entry.id, **section.show(entry)}
+            for entry in known.index_of(section.kind).of(parent)
+            if not entry.read_only
+        ]
+        for section in sections
+    }
+    return {name: entries for name, entries in found.items() if entries}
 
 
 def _list(known: Configuration, entry: Entry[Any]) -> Json:
@@ -92,22 +98,12 @@ def _list(known: Configuration, entry: Entry[Any]) -> Json:
 def _zone(known: Configuration, entry: Entry[Any]) -> Json:
     settings = zones.SETTINGS.brief(zones.settings(entry))
     inside = [_room(known, room) for room in known.rooms.of(entry.id) if not room.read_only]
-    checks = [
-        _health_check(check) for check in known.health_checks.of(entry.id) if not check.read_only
-    ]
     return {
         "id": entry.id,
         **zones.ZONE.brief(zones.show(entry), leave_out=("account", "type")),
         **({"settings": settings} if settings else {}),
         "waiting_rooms": inside,
-        **({"health_checks": checks} if checks else {}),
-    }
-
-
-def _health_check(entry: Entry[Any]) -> Json:
-    return {
-        "id": entry.id,
-        **health_checks.HEALTH_CHECK.brief(health_checks.show(entry, None)),
+        **_sections(known, IN_ZONES, entry.id),
     }
 
 

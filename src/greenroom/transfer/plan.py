@@ -20,18 +20,17 @@ from greenroom.configuration import (
     zones,
 )
 from greenroom.configuration.zones import OriginProblems, RoomClaims
-from greenroom.health import checks as health_checks
-from greenroom.model.change import NAMED_BY, Change, Draft, Put, carry_out, name_of
+from greenroom.health import checks
+from greenroom.model.change import Change, Draft, Put, carry_out, name_of
 from greenroom.model.configuration import Configuration, R
 from greenroom.model.fields import specs, stand_in
-from greenroom.model.health_check import CHECKS_MAX
 from greenroom.model.room import OPERATED, Room
 from greenroom.model.rule import RuleList, RuleSet
 from greenroom.model.zone import Zone
 from greenroom.status_page import pages
 from greenroom.web.api_schema import ApiSchema
 from greenroom.web.api_shapes import Json
-from greenroom.web.config_service import ChangeContext, ConfigChange
+from greenroom.web.config_service import ChangeContext, ConfigChange, DocumentSection, SectionEntry
 from greenroom.web.refusals import (
     ApiFault,
     Code,
@@ -41,6 +40,7 @@ from greenroom.web.refusals import (
 )
 
 BESIDE_ZONES = (*destinations.SECTIONS, policies.SECTION, pages.SECTION)
+IN_ZONES = (checks.SECTION,)
 SECTIONS = ("lists", "zones", *(section.name for section in BESIDE_ZONES))
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -49,8 +49,7 @@ MOST: Mapping[str, int] = {
     "list": lists.LISTS_MAX,
     "zone": zones.ZONES_MAX,
     "room": rooms.ROOMS_MAX,
-    "health_check": CHECKS_MAX,
-    **{section.kind: section.most for section in BESIDE_ZONES},
+    **{section.kind: section.most for section in (*IN_ZONES, *BESIDE_ZONES)},
 }
 """Configuration file included. Excess entries are only counted."""
 
@@ -64,9 +63,10 @@ _PLURALS = {
     "list": "lists",
     "zone": "zones",
     "room": "waiting rooms",
-    "health_check": "health checks",
-    **{section.kind: section.name.replace("_", " ") for section in BESIDE_ZONES},
+    **{section.kind: section.name.replace("_", " ") for section in (*IN_ZONES, *BESIDE_ZONES)},
 }
+
+_SECTIONS = {section.kind: section for section in (*IN_ZONES, *BESIDE_ZONES)}
 
 
 class _Building:
@@ -123,7 +123,7 @@ class _Building:
         made, given = self.made.index_of(kind), document.get("id")
         if isinstance(given, str) and given in self.known.index_of(kind) and given not in made:
             return given
-        name = _name_in(kind, document)
+        name = _identity(kind, document)
         known = self._known_ids(kind).get((parent, name), []) if isinstance(name, str) else []
         left = next((key for key in known if key not in made), None)
         if left is not None:
@@ -135,7 +135,12 @@ class _Building:
         if kind not in self._ids:
             ids = self._ids[kind] = {}
             for entry in self.known.index_of(kind).values():
-                own = entry.record.where if kind == "status_page" else name_of(kind, entry.record)
+                section = _SECTIONS.get(kind)
+                own = (
+                    section.identity(section.show(entry))
+                    if section
+                    else name_of(kind, entry.record)
+                )
                 ids.setdefault((entry.parent, own), []).append(entry.id)
         return self._ids[kind]
 
@@ -160,6 +165,14 @@ class _Building:
             if kind not in MOST or self._seen[kind] <= MOST[kind]:
                 yield f"{pointer}/{name}/{index}", part
 
+    def make(
+        self, section: DocumentSection, pointer: str, document: Mapping[str, Any], parent: str = ""
+    ) -> None:
+        for at, part in self.parts(pointer, document, section.name, section.kind):
+            key = self.id_of(section.kind, part, parent)
+            wanted = SectionEntry(self.known, parent, key, _without(part))
+            self.do(at, section.plan(wanted), key)
+
     def placed(self, fault: ApiFault) -> bool:
         return fault.code is not Code.OUTSIDE or not any(
             fault.pointer.startswith(f"{pointer}/") for pointer in self.unplaced
@@ -176,10 +189,8 @@ class _Building:
         ]
 
 
-def _name_in(kind: str, document: Mapping[str, Any]) -> Any:
-    if kind == "status_page":
-        return f"{document.get('host') or ''}{document.get('path') or '/'}"
-    return document.get(NAMED_BY.get(kind, "name"))
+def _identity(kind: str, document: Mapping[str, Any]) -> Any:
+    return _SECTIONS[kind].identity(document) if kind in _SECTIONS else document.get("name")
 
 
 def wanted_configuration(
@@ -210,9 +221,7 @@ def wanted_configuration(
     for pointer, part in building.parts("", document, "zones", "zone"):
         _make_zone(building, pointer, part, origin_problems)
     for section in BESIDE_ZONES:
-        for pointer, part in building.parts("", document, section.name, section.kind):
-            key = building.id_of(section.kind, part)
-            building.do(pointer, section.plan(building.known, key, _without(part)), key)
+        building.make(section, "", document)
     refuse_if([*building.too_many(), *filter(building.placed, building.faults)])
     return without_orphans(building.draft.finished())
 
@@ -220,7 +229,7 @@ def wanted_configuration(
 def _untouched(known: Configuration, document: Json) -> Configuration:
     spoken: dict[str, tuple[str, ...]] = {
         "lists": ("list", "list_item"),
-        "zones": ("zone", "room", "event", "rules", "health_check"),
+        "zones": ("zone", "room", "event", "rules", *(section.kind for section in IN_ZONES)),
         **{section.name: (section.kind,) for section in BESIDE_ZONES},
     }
     kinds = {kind for section, kinds in spoken.items() if section in document for kind in kinds}
@@ -252,7 +261,7 @@ def _make_zone(
     building: _Building, pointer: str, document: Any, origin_problems: OriginProblems
 ) -> None:
     key = building.id_of("zone", document)
-    plain = _without(document, "settings", "waiting_rooms", "health_checks")
+    plain = _without(document, "settings", "waiting_rooms", *(section.name for section in IN_ZONES))
     if not building.do(pointer, zones.create(plain, origin_problems), key):
         instead = building.stand_in(zones.ZONE, Zone, plain, key)
         if not instead:
@@ -265,10 +274,8 @@ def _make_zone(
         )
     for at, part in building.parts(pointer, document, "waiting_rooms", "room"):
         _make_room(building, at, key, part)
-    for at, part in building.parts(pointer, document, "health_checks", "health_check"):
-        building.do(
-            at, health_checks.create(key, _without(part)), building.id_of("health_check", part, key)
-        )
+    for section in IN_ZONES:
+        building.make(section, pointer, document, key)
 
 
 def _sees_all(_zone_id: str) -> bool:

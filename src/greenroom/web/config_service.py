@@ -4,7 +4,7 @@ name that is free during planning is free when written. A conflict repeats the p
 
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from greenroom.errors import RevisionConflict
@@ -42,17 +42,31 @@ ConfigChange = Callable[[Configuration, ChangeContext], PlannedChange]
 """Raises Refused with every fault."""
 
 
+class SectionEntry(NamedTuple):
+    """`id` is the one that the entry keeps or gets; `before` is the whole configuration so far."""
+
+    before: Configuration
+    parent: str
+    id: str
+    document: Any
+
+
+def _name_in(document: Mapping[str, Any]) -> Any:
+    return document.get("name")
+
+
 class DocumentSection(NamedTuple):
     """How the document of a whole configuration holds the entries of one kind, at most `most`.
 
-    `plan` makes the change from the configuration before, the entry's id and its document.
+    `identity`: what an entry without a known id is recognized by, from its document.
     """
 
     name: str
     kind: str
     most: int
     show: Callable[[Entry[Any]], Json]
-    plan: Callable[[Configuration, str, Any], ConfigChange]
+    plan: Callable[[SectionEntry], ConfigChange]
+    identity: Callable[[Mapping[str, Any]], Any] = _name_in
 
 
 def opaque_id() -> str:

@@ -91,18 +91,22 @@ def append(zone_id: str, room_id: str, document: Any) -> ConfigChange:
     return plan
 
 
-def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
-    """An existing rule keeps its id and version."""
+def replace_all(
+    zone_id: str, room_id: str, documents: Any, own_ids: frozenset[str] = frozenset()
+) -> ConfigChange:
+    """An existing rule keeps its id and version. `own_ids`: a new rule takes its document's id if
+    it is one of these.
+    """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         rules = _changeable(known, zone_id, room_id)
         lists = memberships(known)
         read = read_each(documents, RULES_MAX, "rules", lambda each: _read(each, lists))
-        left = list(rules)
+        left, free = list(rules), set(own_ids)
         return _put(
             room_id,
             tuple(
-                _kept(values, document, left, at)
+                _kept(values, document, left, free, at)
                 for values, document in zip(read, documents, strict=True)
             ),
         )
@@ -165,8 +169,8 @@ def _put(room_id: str, rules: tuple[Rule, ...]) -> PlannedChange:
     )
 
 
-def _made(values: Json, at: ChangeContext) -> Rule:
-    return Rule(id=at.new_id(), last_updated=written(at.now_ms), **values)
+def _made(values: Json, at: ChangeContext, own_id: str = "") -> Rule:
+    return Rule(id=own_id or at.new_id(), last_updated=written(at.now_ms), **values)
 
 
 def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
@@ -177,11 +181,17 @@ def _changed(rule: Rule, values: Json, at: ChangeContext) -> Rule:
     )
 
 
-def _kept(values: Json, document: Json, left: list[Rule], at: ChangeContext) -> Rule:
-    found = next((rule for rule in left if rule.id == document.get("id")), None)
+def _kept(
+    values: Json, document: Json, left: list[Rule], free: set[str], at: ChangeContext
+) -> Rule:
+    own_id = document.get("id")
+    found = next((rule for rule in left if rule.id == own_id), None)
     found = found or next((rule for rule in left if replace(rule, **values) == rule), None)
     if found is None:
-        return _made(values, at)
+        if not isinstance(own_id, str) or own_id not in free:
+            return _made(values, at)
+        free.remove(own_id)
+        return _made(values, at, own_id)
     left.remove(found)
     return _changed(found, values, at)
 

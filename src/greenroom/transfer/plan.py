@@ -305,7 +305,10 @@ def _make_room(building: _Building, pointer: str, zone_id: str, document: Any) -
         # so that rules that stay keep their ids
         building.take([Put(RuleSet(id=key, rules=there.record.rules), key)])
     if bypass:
-        building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass))
+        parts = bypass if isinstance(bypass, list) else []
+        given = (str(part.get("id")) for part in parts if isinstance(part, dict) and "id" in part)
+        own = frozenset(filter(ID.fullmatch, given))
+        building.do(f"{pointer}/rules", rules.replace_all(zone_id, key, bypass, own))
 
 
 def _without(document: Any, *names: str) -> Any:

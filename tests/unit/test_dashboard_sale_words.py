@@ -6,11 +6,10 @@ import pytest
 from config_material import event, room, zone
 
 from greenroom.admission.schedule import Effective, Phase
-from greenroom.alerts.policies import alerted
-from greenroom.dashboard.sale_words import coming_words, running_words
+from greenroom.dashboard.sale_words import coming_words, notifying, running_words
 from greenroom.decision.room_view import RoomView
 from greenroom.model.configuration import Configuration, Entry
-from greenroom.model.notification import AlertPolicy
+from greenroom.model.notification import AlertPolicy, Webhook
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 START_MS = 1_795_946_400_000  # Sunday 2026-11-29, 10:00 UTC
@@ -56,6 +55,8 @@ def test_an_event_that_is_on_says_when_it_ends() -> None:
         ({"emails": ("ops@example.com",)}, True),
         ({"emails": ("ops@example.com",), "enabled": False}, False),
         ({}, False),
+        ({"webhook_ids": ("w1",)}, True),
+        ({"webhook_ids": ("removed",)}, False),
         ({"emails": ("o@example.com",), "filters": {"waiting_room_id": ("r1",)}}, True),
         ({"emails": ("o@example.com",), "filters": {"waiting_room_id": ("other",)}}, False),
         ({"emails": ("o@example.com",), "filters": {"zones": ("other",)}}, False),
@@ -64,6 +65,7 @@ def test_an_event_that_is_on_says_when_it_ends() -> None:
 )
 def test_only_policies_that_notify_somebody_about_the_room_count(policy, counts: bool) -> None:
     whole = {"id": "p", "name": "tell", "alert_type": "greenroom_queueing", **policy}
-    records = (Entry(zone("z1"), "", 0, 0, 1), Entry(AlertPolicy(**whole), "", 0, 0, 1))
+    hook = Webhook(id="w1", name="chat", url="https://chat.example.com/hook")
+    records = [Entry(one, "", 0, 0, 1) for one in (zone("z1"), hook, AlertPolicy(**whole))]
     known = Configuration().changed(1, records)
-    assert bool(alerted(known, Entry(room(), "z1", 0, 0, 1))) is counts
+    assert bool(notifying(known, Entry(room(), "z1", 0, 0, 1))) is counts

@@ -20,7 +20,6 @@ from greenroom.model.notification import (
     AlertPolicy,
     record_problems,
 )
-from greenroom.model.room import Room
 from greenroom.web.api_schema import (
     NEEDED,
     READ_ONLY,
@@ -365,23 +364,6 @@ def _renamed(problem: Problem, named: Mapping[str, str]) -> Problem:
 
 def _put(record: AlertPolicy) -> PlannedChange:
     return PlannedChange([Put(record)], lambda _after: {"id": record.id})
-
-
-def alerted(known: Configuration, entry: Entry[Room]) -> list[str]:
-    """Names of the policies that notify somebody about the room."""
-    zone = known.zones.get(entry.parent)
-    of_zone = {entry.parent, zone.record.name if zone else ""}
-    of_room = {entry.id, entry.record.name}
-    return [
-        policy.name
-        for policy in known.alert_policies.records()
-        if policy.enabled
-        and (policy.emails or policy.webhook_ids or policy.pagerduty_ids)
-        and policy.alert_type in ALERTS
-        and "waiting_room_id" in ALERTS[policy.alert_type].filters
-        and of_room & set(policy.filters.get("waiting_room_id") or of_room)
-        and of_zone & set(policy.filters.get("zones") or of_zone)
-    ]
 
 
 SECTION = DocumentSection(

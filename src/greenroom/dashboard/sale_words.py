@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from greenroom.admission.schedule import Phase
-from greenroom.alerts.policies import alerted
 from greenroom.decision.room_view import RoomView
+from greenroom.model.alert_types import ALERTS
 from greenroom.model.branding import Branding
 from greenroom.model.configuration import Configuration, Entry
 from greenroom.model.event import Event
@@ -77,6 +77,17 @@ class ReadinessStep(NamedTuple):
     elsewhere: bool = False
 
 
+def notifying(known: Configuration, entry: Entry[Room]) -> list[Entry[Any]]:
+    """The policies that notify somebody about the room."""
+    zone = known.zones.get(entry.parent)
+    about = {
+        "waiting_room_id": (entry.id, entry.record.name),
+        "zones": (entry.parent, zone.record.name if zone else ""),
+    }
+    types = {row.type for row in ALERTS.values() if "waiting_room_id" in row.filters}
+    return known.notifying(types, about)
+
+
 def readiness(
     known: Configuration, entry: Entry[Room], event: Event, origin: str, *, rehearsed: bool
 ) -> list[ReadinessStep]:
@@ -84,7 +95,7 @@ def readiness(
     own_limits = event.total_active_users is not None
     page = bool(event.custom_page_html or room.custom_page_html)
     branded = room.branding != Branding()
-    told = alerted(known, entry)
+    told = [policy.record.name for policy in notifying(known, entry)]
     return [
         ReadinessStep(
             "Limits",

@@ -3,7 +3,7 @@ data of the store. A new revision shares unchanged indexes and entries with the 
 tells what has to be compiled again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -199,6 +199,22 @@ class Configuration:
         """None: a room without offers; empty: one that has none at the moment."""
         entry = self.offers.get(room_id)
         return entry.record.offers if entry else None
+
+    def notifying(
+        self, alert_types: Container[str], about: Mapping[str, Collection[str]]
+    ) -> list[Entry[AlertPolicy]]:
+        """The policies that would notify somebody of such an alert about a subject with the values
+        of `about`, by filter.
+        """
+        present = {*self.webhooks, *self.pagerduty_services}
+        return [
+            entry
+            for entry in self.alert_policies.values()
+            if (policy := entry.record).enabled
+            and policy.alert_type in alert_types
+            and policy.passes(about)
+            and (policy.emails or not present.isdisjoint(policy.webhook_ids + policy.pagerduty_ids))
+        ]
 
     def index_of(self, kind: str) -> EntryIndex[Any]:
         return cast(EntryIndex[Any], getattr(self, _INDEXES[kind]))

@@ -1,8 +1,9 @@
 """Notifications: policies, webhooks and services, silences, and notes on incidents."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from greenroom.errors import InvalidConfig, Problem
@@ -66,6 +67,18 @@ class AlertPolicy(_Checked):
     filters: dict[str, tuple[str, ...]] = spec(
         "name of a filter -> the values that pass it; a filter that is not given passes all", {}
     )
+
+    def passes(
+        self,
+        about: Mapping[str, Collection[str]],
+        defaults: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> bool:
+        """Whether its filters pass a subject with the values of `about`, by filter."""
+        return all(
+            not (wanted := self.filters.get(name) or defaults.get(name))
+            or not set(wanted).isdisjoint(values)
+            for name, values in about.items()
+        )
 
     @property
     def interval_ms(self) -> int:

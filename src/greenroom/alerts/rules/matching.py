@@ -97,12 +97,11 @@ def wants(policy: AlertPolicy, alert: Alert) -> bool:
     if not policy.enabled or policy.alert_type != alert.type:
         return False
     row = ALERTS.get(alert.type)
-    known = row.filters if row else {}
-    for name, described in known.items():
-        values = policy.filters.get(name) or ((described.default,) if described.bound else ())
-        if values and not set(values) & set(described.read(alert)):
-            return False
-    return True
+    filters = row.filters if row else {}
+    return policy.passes(
+        {name: described.read(alert) for name, described in filters.items()},
+        {name: (described.default,) for name, described in filters.items() if described.bound},
+    )
 
 
 def destinations(policy: AlertPolicy) -> tuple[Destination, ...]:

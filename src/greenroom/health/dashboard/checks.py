@@ -18,7 +18,6 @@ from greenroom.model.account import Role
 from greenroom.model.configuration import Entry
 from greenroom.model.fields import form_fields, specs
 from greenroom.model.health_check import ALL_REGIONS, CONFIGS, HealthCheck, HttpCheck
-from greenroom.model.notification import AlertPolicy
 from greenroom.model.probe import REASON_WORDS, ProbeResult
 from greenroom.model.zone import Zone
 from greenroom.web.api_shapes import Json
@@ -127,7 +126,7 @@ def show(page: PageRequest) -> Response:
         entry=entry,
         zone=page.zone,
         shown=shown,
-        policies=_policies(page, entry),
+        policies=None if page.person.zone_ids else _policies(page, entry),
         detail=detail,
         share=share,
         events=events,
@@ -138,27 +137,13 @@ def show(page: PageRequest) -> Response:
     )
 
 
-def _policies(page: PageRequest, check: Entry[HealthCheck]) -> list[Entry[AlertPolicy]] | None:
-    """Those that would notify somebody when it turns unhealthy. None: not this person's to see."""
-    if page.person.zone_ids:
-        return None
-    found = []
-    for entry in page.known.alert_policies.values():
-        policy = entry.record
-        wanted = {
-            "health_check_id": (check.id, check.record.name),
-            "status": ("Unhealthy",),
-            "zones": (check.parent,),
-        }
-        fits = all(
-            not policy.filters.get(name) or set(policy.filters[name]) & set(values)
-            for name, values in wanted.items()
-        )
-        known = {*page.known.webhooks, *page.known.pagerduty_services}
-        reaches = policy.emails or known & {*policy.webhook_ids, *policy.pagerduty_ids}
-        if policy.enabled and policy.alert_type == TYPE and fits and reaches:
-            found.append(entry)
-    return found
+def _policies(page: PageRequest, check: Entry[HealthCheck]) -> list[Entry[Any]]:
+    about = {
+        "health_check_id": (check.id, check.record.name),
+        "status": ("Unhealthy",),
+        "zones": (check.parent,),
+    }
+    return page.known.notifying((TYPE,), about)
 
 
 def new(page: PageRequest) -> Response:

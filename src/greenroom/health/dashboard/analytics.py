@@ -27,6 +27,7 @@ from greenroom.web.pages.spans import (
     HOUR_S,
     MOVES,
     SPANS,
+    ChartSpan,
     asked_range,
     span_of,
     zone_of,
@@ -39,7 +40,9 @@ PROBE = "/zones/{zone_id}/health/{check_id}/probes/{number}"
 
 COMPARED_MAX = 6
 TONES = ("accent", "blue", "yellow", "red", "violet", "gray")
-"""One for each compared check, and for each of the most frequent reasons."""
+"""One for each compared check."""
+REASON_TONES = ("red", *TONES[:3], *TONES[4:])
+"""One for each of the most frequent reasons."""
 TABLE_MAX = 500
 LOG_ROWS = 50
 
@@ -68,6 +71,20 @@ class CheckUptime(NamedTuple):
     share: UptimeShare
     chosen: bool
     tone: str
+
+
+class HealthAnswer(NamedTuple):
+    """Figures of the `chosen` checks; `detail` is about one of them, `focus`."""
+
+    span: HealthSpan
+    chosen: Sequence[str]
+    shares: Mapping[str, UptimeShare]
+    available: Mapping[str, Mapping[int, UptimeShare]]
+    failed: Mapping[str, Mapping[int, int]]
+    probes: int
+    focus: str
+    detail: Latency
+    events: Sequence[KeptEvent]
 
 
 class LogFilter(NamedTuple):
@@ -115,61 +132,99 @@ def show(page: PageRequest) -> Response:
 def _values(
     page: PageRequest, history: HealthStore, checks: Mapping[str, Entry[HealthCheck]]
 ) -> dict[str, Any]:
-    now_s, named = page.now_ms // 1000, page.query("span")
-    asked = asked_range(page)
-    named = "" if asked else named if named in LENGTHS else DEFAULT_SPAN
-    span = span_of(*(asked or (now_s - LENGTHS[named], now_s)), STEPS)
-    begin_ms, end_ms, step_ms = span.start_s * 1000, span.end_s * 1000, span.step_s * 1000
-    shares = figures.uptimes(history, checks, HealthSpan(begin_ms, end_ms, step_ms, hourly=True))
-    chosen = _chosen(page, checks, shares)
-    drawn = figures.span_for(history, chosen, begin_ms, end_ms, step_ms)
-    available = figures.availability(history, chosen, drawn)
-    shares |= figures.whole(available)
-    failed, probes = figures.failures(history, chosen, drawn)
-    focus = page.query("of") if page.query("of") in chosen else chosen[0]
-    detail = figures.latency(history, focus, drawn)
-    filters, zone = _filters(page), zone_of(page)
-    found = figures.log(history, chosen, filters.question(drawn))
-    tones = dict(zip(chosen, TONES, strict=False))
-    kept = {"span": named} if named else {"from": str(span.start_s), "to": str(span.end_s)}
-    kept |= {"check": ",".join(chosen)} if page.query("check") else {}
-    kept |= {"of": focus} if page.query("of") else {}
+    asked, named = _asked_span(page)
+    filters = _filters(page)
+    found = _answer(page, history, checks, asked, filters)
+    tones = dict(zip(found.chosen, TONES, strict=False))
+    kept = _kept(page, asked, named, found)
     return {
-        "span": drawn,
-        "named": named,
-        "spans": HEALTH_SPANS,
-        "moves": [(name, span.moved(share)) for name, share in MOVES],
-        "inputs": tuple(
-            local_input(at_s // 60 * 60_000, zone_of(page)) for at_s in (span.start_s, span.end_s)
-        ),
-        "rows": _table(page, checks, shares, tones),
-        "chosen": [checks[check_id] for check_id in chosen],
+        **_span_values(page, asked, named),
+        **found._asdict(),
+        "chosen": [checks[check_id] for check_id in found.chosen],
+        "focus": checks[found.focus],
+        "available": _available_rows(found.span, [found.available[key] for key in found.chosen]),
+        "rows": _table(page, checks, found.shares, tones),
         "tones": tones,
         "most": COMPARED_MAX,
-        "shares": shares,
-        "available": _available_rows(drawn, [available[key] for key in chosen]),
-        "failed": failed,
-        "probes": probes,
-        "reason_tones": dict(zip(failed, ("red", *TONES[:3], *TONES[4:]), strict=False)),
-        "focus": checks[focus],
-        "latencies": {name: words for name, words in LATENCIES.items() if detail.bands[name]},
-        "detail": detail,
-        "heat": [(at, _where(region), f"{ms:.1f}") for (region, at), ms in detail.heat.items()],
-        "moments": {
-            at: _TIME.format(plain_moment(at), local_time(at, zone))
-            for at in (*drawn.steps(), *(at for _, at in detail.heat))
-        },
-        "waterfalls": [(one, figures.waterfall(one.medians)) for one in detail.regions],
+        "reason_tones": dict(zip(found.failed, REASON_TONES, strict=False)),
+        **_latency_values(found, zone_of(page)),
         "filters": filters,
         "reasons": [str(reason) for reason in Reason],
-        "events": found[:LOG_ROWS],
-        "older": _cursor(found[LOG_ROWS - 1]) if len(found) > LOG_ROWS else "",
+        "events": found.events[:LOG_ROWS],
+        "older": _cursor(found.events[LOG_ROWS - 1]) if len(found.events) > LOG_ROWS else "",
+        "names": checks,
         "kept": kept,
         "link": lambda **changes: (
             f"{page.url(ANALYTICS)}?{urlencode(_without_empty(kept | changes))}"
         ),
-        "names": {entry.id: entry for entry in checks.values()},
-        "chart_json": json.dumps(_chart_data(drawn, available, failed, detail, checks, tones)),
+        "chart_json": json.dumps(_chart_data(found, checks, tones)),
+    }
+
+
+def _asked_span(page: PageRequest) -> tuple[ChartSpan, str]:
+    """The name is empty for a span from `from` to `to`."""
+    if asked := asked_range(page):
+        return span_of(*asked, STEPS), ""
+    now_s, named = page.now_ms // 1000, page.query("span")
+    named = named if named in LENGTHS else DEFAULT_SPAN
+    return span_of(now_s - LENGTHS[named], now_s, STEPS), named
+
+
+def _answer(
+    page: PageRequest,
+    history: HealthStore,
+    checks: Mapping[str, Entry[HealthCheck]],
+    asked: ChartSpan,
+    filters: LogFilter,
+) -> HealthAnswer:
+    begin_ms, end_ms, step_ms = asked.start_s * 1000, asked.end_s * 1000, asked.step_s * 1000
+    shares = figures.uptimes(history, checks, HealthSpan(begin_ms, end_ms, step_ms, hourly=True))
+    chosen = _chosen(page, checks, shares)
+    focus = page.query("of") if page.query("of") in chosen else chosen[0]
+    span = figures.span_for(history, chosen, begin_ms, end_ms, step_ms)
+    available = figures.availability(history, chosen, span)
+    failed, probes = figures.failures(history, chosen, span)
+    return HealthAnswer(
+        span=span,
+        chosen=chosen,
+        shares=shares | figures.whole(available),
+        available=available,
+        failed=failed,
+        probes=probes,
+        focus=focus,
+        detail=figures.latency(history, focus, span),
+        events=figures.log(history, chosen, filters.question(span)),
+    )
+
+
+def _kept(page: PageRequest, asked: ChartSpan, named: str, found: HealthAnswer) -> dict[str, str]:
+    """The query that every link of the page keeps."""
+    kept = {"span": named} if named else {"from": str(asked.start_s), "to": str(asked.end_s)}
+    kept |= {"check": ",".join(found.chosen)} if page.query("check") else {}
+    return kept | ({"of": found.focus} if page.query("of") else {})
+
+
+def _span_values(page: PageRequest, asked: ChartSpan, named: str) -> dict[str, Any]:
+    return {
+        "named": named,
+        "spans": HEALTH_SPANS,
+        "moves": [(name, asked.moved(share)) for name, share in MOVES],
+        "inputs": tuple(
+            local_input(at_s // 60 * 60_000, zone_of(page)) for at_s in (asked.start_s, asked.end_s)
+        ),
+    }
+
+
+def _latency_values(found: HealthAnswer, zone: str) -> dict[str, Any]:
+    detail, steps = found.detail, found.span.steps()
+    return {
+        "latencies": {name: words for name, words in LATENCIES.items() if detail.bands[name]},
+        "heat": [(at, _where(region), f"{ms:.1f}") for (region, at), ms in detail.heat.items()],
+        "moments": {
+            at: _TIME.format(plain_moment(at), local_time(at, zone))
+            for at in (*steps, *(at for _, at in detail.heat))
+        },
+        "waterfalls": [(one, figures.waterfall(one.medians)) for one in detail.regions],
     }
 
 
@@ -246,18 +301,13 @@ def _cursor(kept: KeptEvent) -> str:
 
 
 def _chart_data(
-    span: HealthSpan,
-    available: Mapping[str, Mapping[int, UptimeShare]],
-    failed: Mapping[str, Mapping[int, int]],
-    detail: Latency,
-    checks: Mapping[str, Entry[HealthCheck]],
-    tones: Mapping[str, str],
+    found: HealthAnswer, checks: Mapping[str, Entry[HealthCheck]], tones: Mapping[str, str]
 ) -> dict[str, Any]:
-    steps = span.steps()
+    steps, detail = found.span.steps(), found.detail
     return {
-        "step": span.step_ms,
-        "from": span.begin_ms,
-        "to": span.end_ms,
+        "step": found.span.step_ms,
+        "from": found.span.begin_ms,
+        "to": found.span.end_ms,
         "marks": [],
         "panels": {
             "availability": {
@@ -267,17 +317,17 @@ def _chart_data(
                         checks[key].record.name,
                         "line",
                         tones[key],
-                        [share.percent if (share := found.get(at)) else None for at in steps],
+                        [share.percent if (share := shares.get(at)) else None for at in steps],
                     )
-                    for key, found in available.items()
+                    for key, shares in found.available.items()
                 ],
             },
             "failures": {
                 "unit": "count",
                 "series": [
-                    _series(reason, "bar", tone, [found.get(at, 0) for at in steps], stack=True)
-                    for (reason, found), tone in zip(
-                        _most(failed).items(), ("red", *TONES[:3], *TONES[4:]), strict=False
+                    _series(reason, "bar", tone, [counts.get(at, 0) for at in steps], stack=True)
+                    for (reason, counts), tone in zip(
+                        _most(found.failed).items(), REASON_TONES, strict=False
                     )
                 ],
             },

@@ -231,6 +231,7 @@ def test_a_room_that_follows_says_that_it_fills_gradually(
         mode="follow", sessions=500, limit=limit, stopped=stopped, reason="", measured_ms=0
     )
     said = ", and fills gradually: up to 20 for now" if gradual else ""
-    assert capacity_words(state, 1) == f"Following the origin: it takes 500 active visitors{said}"
+    takes = "no one is let in until it recovers" if stopped else "it takes 500 active visitors"
+    assert capacity_words(state, 1) == f"Following the origin: {takes}{said}"
     observed = capacity_words(replace(state, mode="observe"), 1)
     assert observed.endswith("would stop admissions") is stopped

@@ -106,6 +106,11 @@ def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
     assert note is not None
     assert "over the objective of 1 s" in note.reason
     assert f"→ {state.sessions}" in note.reason
+    state = run(capacity, answers(100, 300), 6, since=3)
+    assert not state.stopped
+    note = capacity.note(state, START_MS)
+    assert note is not None
+    assert note.reason.endswith(f": admissions go on with a limit of {state.sessions}")
 
 
 def test_growth_is_noted_in_sum_and_cuts_at_once() -> None:

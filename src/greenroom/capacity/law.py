@@ -326,7 +326,7 @@ class CapacityLaw:
             self._cut_from = (float(window.active), share)
         before = self._shown
         self._reduce(window, min(CUT_MOST, max(CUT_LEAST, part)), now_ms)
-        return self._target(f"{seen} in two windows: {before} → {self._shown}")
+        return self._target(f"{seen} in two windows: {self._moved(before)}")
 
     def _reduce(self, window: Window, part: float, now_ms: int) -> None:
         reached = min(self._goal, float(max(window.active, self.bounds.floor)))
@@ -388,7 +388,7 @@ class CapacityLaw:
         if change <= 0:
             before = self._shown
             self._goal = self._within(self._goal * (1 + change) ** (passed_s / 60))
-            return self._target(f"{seen}: {before} → {self._shown}")
+            return self._target(f"{seen}: {self._moved(before)}")
         if worst > GOOD:
             return self._target(f"{seen}: {self._holds()}")
         self._easy_s = max(0.0, self._easy_s + (passed_s if way < EASY else -passed_s))
@@ -411,7 +411,10 @@ class CapacityLaw:
         self._goal = min(float(ceiling), self._goal * a_second**passed_s)
         if self._peak:
             self._peak = max(self._peak, self._goal)
-        return self._target(f"{seen}: {before} → {self._shown}")
+        return self._target(f"{seen}: {self._moved(before)}")
+
+    def _moved(self, before: int) -> str:
+        return f"{before} → {self._shown}" if self._shown != before else self._holds()
 
     def _holds(self) -> str:
         return "admissions stay stopped" if self.stopped else f"the target stays at {self._shown}"

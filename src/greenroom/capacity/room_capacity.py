@@ -144,10 +144,13 @@ class RoomCapacity:
             or (grown and since_ms >= SMALL_NOTED_MS)
         ):
             return None
+        resumed = self._noted_stop and not state.stopped
         self._noted, self._noted_ms, self._noted_stop = state.sessions, now_ms, state.stopped
         reason = state.reason
-        if grown and not cut and not state.stopped:
-            seen = reason.rpartition(": ")[0] or reason
+        seen = reason.rpartition(": ")[0] or reason
+        if resumed:
+            reason = f"{seen}: admissions go on with a limit of {state.sessions}"
+        elif grown and not cut and not state.stopped:
             reason = (
                 f"{seen}: {before} → {state.sessions}" if before else "begins to follow the origin"
             )

@@ -103,15 +103,21 @@ CAPACITY_WORDS = {
 }
 
 
+STOPPED_WORDS = {
+    "observe": "Observing: greenroom would stop admissions",
+    "follow": "Following the origin: no one is let in until it recovers",
+}
+
+
 def capacity_words(found: CapacityState, now_ms: int) -> str:
     if found.mode == "fixed":
         return "The origin cannot be followed"
     if found.unmeasured(now_ms):
         return f"The origin is not measured; the limit stays at {grouped(found.sessions)}"
-    if found.mode == "observe" and found.stopped:
-        return "Observing: greenroom would stop admissions"
+    if found.stopped and found.mode in STOPPED_WORDS:
+        return STOPPED_WORDS[found.mode]
     words = CAPACITY_WORDS[found.mode].format(_visitors(found.sessions, "active visitor"))
-    fills = found.mode == "follow" and not found.stopped and found.limit < found.sessions
+    fills = found.mode == "follow" and found.limit < found.sessions
     return f"{words}, and fills gradually: up to {grouped(found.limit)} for now" if fills else words
 
 

@@ -175,10 +175,10 @@ ROOM_STATES: tuple[StateRow, ...] = (
     StateRow(
         "slow",
         lambda it: it.now.origin_slow,
-        "On hold – site is slow",
+        "On hold – site is failing",
         "red",
         "origin_slow",
-        "The site is too slow to admit anybody",
+        "The site is too slow, or fails",
         "No new visitor is let in until the site answers in time again. Places and sessions are"
         " kept.",
         "The site is recovering; places in line are kept",

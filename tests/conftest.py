@@ -375,8 +375,8 @@ def client(server: RedisServer) -> redis.Redis:
 
 
 class Application(BaseHTTPRequestHandler):
-    """Says what it was sent; `/slow?seconds` begins its answer and ends it later; `/revoke` sends
-    the command, `/offers` says what is left.
+    """Says what it was sent; `/slow?seconds` begins its answer and ends it later, or when the test
+    says so; `/revoke` sends the command, `/offers` says what is left.
     """
 
     protocol_version = "HTTP/1.1"
@@ -403,9 +403,7 @@ class Application(BaseHTTPRequestHandler):
         self.end_headers()
         if self.path.startswith("/slow?"):
             self.wfile.flush()
-            time.sleep(
-                float(self.path.partition("?")[2])
-            )  # an answer that takes its time is the point
+            self.server.ends.wait(float(self.path.partition("?")[2]))  # type: ignore[attr-defined]
         if self.command != "HEAD":
             self.wfile.write(body)
 
@@ -417,10 +415,11 @@ class Application(BaseHTTPRequestHandler):
 
 @dataclass
 class Origin:
-    """A web application: where it is, and every request line it was sent."""
+    """A web application: where it is, and every request line it was sent; `ends` ends slow answers."""
 
     url: str
     requests: list[str]
+    ends: threading.Event
 
     def wait_for_request(self) -> None:
         """Returns when something has arrived."""
@@ -432,9 +431,10 @@ def application() -> Iterator[Origin]:
     """A web application on a free port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Application)
     server.daemon_threads = True
-    server.requests = []  # type: ignore[attr-defined]
+    server.requests, server.ends = [], threading.Event()  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield Origin(f"http://127.0.0.1:{server.server_address[1]}", server.requests)  # type: ignore[attr-defined]
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    yield Origin(url, server.requests, server.ends)  # type: ignore[attr-defined]
     server.shutdown()
     server.server_close()
 

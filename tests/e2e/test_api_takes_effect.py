@@ -70,10 +70,9 @@ def test_a_room_made_by_the_api_holds_visitors_and_tells_how_it_is_doing(
         status["estimated_queued_users"],
     ) == ("queueing", 1, 1)
     told = waiting.get(headers={"Accept": "application/json"}).told
-    assert (
-        api.ask("GET", f"{rooms}/{room}/status").result["max_estimated_time_minutes"]
-        == told["waitTime"]
-    ), told
+    after = api.ask("GET", f"{rooms}/{room}/status").result
+    looks = [look["max_estimated_time_minutes"] for look in (status, after)]
+    assert told["waitTime"] in looks, "a minute may end in between"
     api.ask(
         "POST",
         f"{rooms}/{room}/rules",

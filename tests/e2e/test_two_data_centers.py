@@ -59,7 +59,7 @@ async def followed(world: World) -> None:
     here, there = world.edges
     moving, other = Visitor(world, 1), Visitor(world, 2)
     await moving.enters(here)
-    await asyncio.sleep(4)  # the keys of tickets reach the other data center
+    await world.until_tickets_open_everywhere()
     assert not await other.asks(there)
     first_home = moving.cookie
     for number in range(120):  # back and forth, and the room is full all the time
@@ -103,15 +103,17 @@ async def cut_off(world: World) -> None:
     here, there = world.edges
     moving, other = Visitor(world, 1), Visitor(world, 2)
     await moving.enters(here)
-    await asyncio.sleep(4)  # the keys of tickets reach the other data center
+    await world.until_tickets_open_everywhere()
     world.links["dc0"].cut()
-    await asyncio.sleep(5)  # by now it counts as cut off
+    await world.until_silent(there, "dc0")
+    await asyncio.sleep(1)  # a sync
     for _ in range(10):
         assert await moving.asks(there)
         assert not await other.asks(there)
         await asyncio.sleep(0.5)  # two syncs
     world.links["dc0"].mend()
-    await asyncio.sleep(8)  # the other one is heard again, and gives the session
+    await world.until_silent(there, "dc0", False)
+    await asyncio.sleep(6)  # the other one is heard again, and gives the session
     assert await moving.asks(there)
     assert not await other.asks(here)
 

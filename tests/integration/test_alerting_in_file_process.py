@@ -48,6 +48,7 @@ def test_a_policy_of_the_file(greenroom, web: WebReceiver, refusing_port, origin
     assert body["data"]["new_status"] == "Unhealthy"
 
     api = Api(running.control, create_token(greenroom.data, "operator", "--scope", "edit"))
+    until(lambda: api.ask("GET", f"{ALERTING}/history").result)  # is written behind the answer
     (hook,) = api.ask("GET", f"{ALERTING}/destinations/webhooks").result
     (policy,) = api.ask("GET", f"{ALERTING}/policies").result
     assert (hook["name"], hook["greenroom"]["read_only"], policy["greenroom"]["read_only"]) == (

@@ -148,10 +148,11 @@ def test_a_connection_lives_through_a_reload_and_meets_the_new_rooms(greenroom, 
 def test_an_answer_under_way_is_not_cut_by_a_reload(greenroom, origin) -> None:
     running = greenroom.config(text(origin, active=5))
     connection = http.client.HTTPConnection(*running.address, timeout=60)
-    connection.request("GET", "/slow?1.5", headers={"Host": "a"})
+    connection.request("GET", "/slow?60", headers={"Host": "a"})
     answer = connection.getresponse()
     running.send(signal.SIGHUP)
     running.wait_until_printed("config_loaded")
+    origin.ends.set()
     assert b"/slow" in answer.read()
 
 

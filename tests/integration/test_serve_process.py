@@ -217,7 +217,7 @@ def slow_request(running, seconds: float) -> tuple[threading.Thread, list]:
 def test_sigterm_lets_an_answer_under_way_end_and_says_so(greenroom, origin) -> None:
     running = greenroom.room(origin.url, 5)
     address = running.address
-    thread, got = slow_request(running, 2)
+    thread, got = slow_request(running, 60)
     origin.wait_for_request()
     running.send(signal.SIGTERM)
     running.wait_until_printed("draining: 1 request in progress")
@@ -226,6 +226,7 @@ def test_sigterm_lets_an_answer_under_way_end_and_says_so(greenroom, origin) -> 
     assert running.metric("greenroom_ready") == 0
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address)
+    origin.ends.set()
     assert running.end() == 0
     thread.join()
     assert got == [200]

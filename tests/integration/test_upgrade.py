@@ -164,7 +164,10 @@ def test_everybody_keeps_session_and_place(opened: Opened, site, host: str) -> N
     zone = opened.memory.answers["zones"][0]["id"]
     told = opened.api.ask("PATCH", f"/zones/{zone}", {"greenroom": {"origin": site.url}})
     assert told.result
-    time.sleep(2)  # until the process has read its store
+    first, *_ = opened.memory.inside[host]
+    eventually(
+        lambda: not opened.visitor(host, first).get().waiting, "the process has read its store"
+    )
     for cookies in opened.memory.inside[host]:
         assert not opened.visitor(host, cookies).get().waiting
     assert opened.visitor(host, {}).get().waiting, "the room is as full as it was"

@@ -6,6 +6,7 @@ which it was sent and the one at which it came.
 """
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -214,6 +215,30 @@ class World:
     def of(self, name: str) -> list[Edge]:
         """The edges of one data center."""
         return [edge for edge in self.edges if edge.data_center == name]
+
+    async def until_tickets_open_everywhere(self) -> None:
+        """Until every process has read the keys of all."""
+
+        def keys(edge: Edge) -> set[str]:
+            folder = Path(edge.arguments[edge.arguments.index("--data") + 1])
+            return {key["id"] for key in json.loads((folder / "keys.json").read_text())["keys"]}
+
+        def are_the_same() -> bool:
+            first, *others = map(keys, self.edges)
+            return all(first == other for other in others)
+
+        await self.until(are_the_same, "the keys of tickets", START_S)
+        await asyncio.sleep(4)  # and has taken them up from its file
+
+    async def until_silent(self, edge: Edge, name: str, silent: bool = True) -> None:
+        """Until a data center counts as cut off in a process, or as heard."""
+
+        def is_so() -> bool:
+            with urlopen(f"http://127.0.0.1:{edge.control}/status", timeout=60) as answer:
+                rows = json.load(answer)["rooms"][0]["data_centers"]
+            return any(row["name"] == name and row["silent"] is silent for row in rows)
+
+        await self.until(is_so, f"{name} is {'silent' if silent else 'heard'}", START_S)
 
     async def kill_redis(self, name: str, down_s: float) -> None:
         """kill -9, and back from its disk after a while."""

@@ -422,6 +422,8 @@ class Rig:
             assert found < below
             looks = looks + 1 if found and found == before else 0
             await asyncio.sleep(0.05)  # bytes move through the kernel
+            for _ in range(20):  # a slow machine needs as long for one turn
+                await asyncio.sleep(0)
         return found
 
 

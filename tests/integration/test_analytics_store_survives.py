@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -213,6 +214,22 @@ def test_of_a_process_that_is_killed_in_its_first_minute_that_minute_is_marked(
     marked = [row["sum", "minutesIncomplete"] for row in keeper.answer(question).rows]
     keeper.close()
     assert marked == [0, len(ROOMS), 0]
+
+
+def test_the_file_is_private_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, modes, connect = tmp_path / "analytics.duckdb", [], duckdb.connect
+
+    def noted(name: str, **how: Any) -> duckdb.DuckDBPyConnection:
+        opened = connect(name, **how)
+        modes.extend(file.stat().st_mode & 0o777 for file in tmp_path.iterdir())
+        return opened
+
+    monkeypatch.setattr(duckdb, "connect", noted)
+    DuckEngine(path).close()
+    assert modes == [0o700, 0o600], "first a folder that is closed to others, then the file"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_is_written_is_private_before_and_after_a_checkpoint(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from tests.integration.conftest import without_stalls
 from uvicorn.protocols.http import h11_impl
 
 from greenroom.runtime.listener import AppConnectionLimits, AppListener, connections_most
@@ -48,6 +49,8 @@ APP = Starlette(
 
 @contextlib.asynccontextmanager
 async def listening(limits: AppConnectionLimits) -> AsyncIterator[Connect]:
+    loop = asyncio.get_running_loop()
+    loop.time = without_stalls(loop.time)  # type: ignore[method-assign]  # limits are short
     sock = socket.create_server(("127.0.0.1", 0))
     listener = AppListener(APP, sock, limits=limits)
     await listener.start()

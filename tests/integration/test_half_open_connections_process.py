@@ -31,7 +31,7 @@ def test_half_open_connections_keep_no_visitor_out_and_cut_no_request_off(
         env={"PYTHONPATH": str(greenroom.folder)}, within=("prlimit", f"--nofile={LIMIT}:{LIMIT}"),
     ).wait_until_ready()  # fmt: skip
     answers = []
-    slow = Thread(target=lambda: answers.append(running.visitor().get("/slow?3").status))
+    slow = Thread(target=lambda: answers.append(running.visitor().get("/slow?60").status))
     slow.start()
     greenroom.eventually(
         lambda: any("/slow" in request for request in origin.requests),
@@ -44,6 +44,7 @@ def test_half_open_connections_keep_no_visitor_out_and_cut_no_request_off(
                 half.send(b"GET / HTTP/1.1\r\nHost: a\r\n")
         assert [running.visitor().get("/").status for _ in range(5)] == [200] * 5
         assert running.metric("greenroom_gateway_connections_shed_total") >= HALF_OPEN - LIMIT
+        origin.ends.set()
         slow.join()
         assert answers == [200], "what was under way has its whole answer"
     assert running.wait_until_printed("descriptors_short").output.count("descriptors_short") == 1

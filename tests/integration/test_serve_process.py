@@ -112,6 +112,8 @@ def test_it_says_where_it_is_and_where_the_data_is(greenroom, origin) -> None:
     assert f"data       {greenroom.data}" in running.output
     assert f"origin     {origin.url}" in running.output
     assert greenroom.data.stat().st_mode & 0o777 == 0o700
+    wal = greenroom.data / "analytics.duckdb.wal"
+    greenroom.eventually(wal.exists, "the store of analytics is open")
     modes = {
         path.name: path.stat().st_mode & 0o777
         for path in greenroom.data.rglob("*")

@@ -5,6 +5,7 @@ statement does.
 
 import contextlib
 import os
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -147,6 +148,8 @@ class DuckEngine:
         with self._translated():
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
+                if not self._path.exists():
+                    _create(self._path)
             self._connection = duckdb.connect(self.name, config=options)
             if self._path is not None:
                 self._path.chmod(0o600)
@@ -184,6 +187,18 @@ class DuckEngine:
             ):
                 self.close()  # it is opened again when it is used
             raise StorageFailed(f"{self.name}: {str(error).splitlines()[0]}") from None
+
+
+def _create(path: Path) -> None:
+    """Closed to others from the first moment on: DuckDB takes neither a mode nor an empty file."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix=path.name, dir=path.parent) as private:
+        made = Path(private) / path.name
+        duckdb.connect(str(made)).close()
+        made.chmod(0o600)
+        with contextlib.suppress(OSError):  # another process was faster, or no links here
+            path.hardlink_to(made)
 
 
 def _names(table: Table) -> tuple[str, ...]:

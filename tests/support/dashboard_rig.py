@@ -39,10 +39,9 @@ from greenroom.keys.ticket_keys import KeyRing
 from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
-from greenroom.runtime.status_page import ShownStatusPages
 from greenroom.runtime.stored_secrets import seals_of
 from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
-from greenroom.status_page.dashboard.preview import STATUS_PREVIEW
+from greenroom.status_page.dashboard.preview import STATUS_PREVIEW, StatusPreview
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import PageParts
 
@@ -165,7 +164,11 @@ class DashboardRig:
         parts.put(OIDC, lambda: self.oidc).put(TICKET_KEYS, self.ticket_keys)
         parts.put(ORIGIN_PROBLEMS, origin_problems)
         parts.put(HEALTH_VIEW, health_of(self.store, self.clock)).put(DRY_RUNS, self.dry_runs)
-        status = ShownStatusPages(lambda: self.settings, self._status_facts)  # type: ignore[arg-type,return-value]
+        status = StatusPreview(
+            lambda: self.settings.status_pages,
+            lambda: bool(self.settings.status_listen),
+            self._status_facts,
+        )
         parts.put(STATUS_PREVIEW, status)
         self.app = Dashboard(self.config, self.store.sessions, self.shown, parts)
         self._runner = asyncio.Runner()

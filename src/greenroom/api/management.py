@@ -117,6 +117,7 @@ def management_api(
     app.state.explains = explains
     app.state.health = health
     app.state.notifications = notifications or NoNotifications()
+    app.state.incidents = app.state.notifications.incidents
     app.state.outbound = SlowWork(4)
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()

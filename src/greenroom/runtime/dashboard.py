@@ -165,7 +165,7 @@ def open_dashboard(
     parts = PageParts()
     parts.put(EXPLAINS, running.explains).put(ORIGIN_PROBLEMS, running.origin_problems)
     parts.put(HEALTH_VIEW, running.health).put(NOTIFICATION_VIEW, running.notifications)
-    parts.put(INCIDENTS, running.notifications)
+    parts.put(INCIDENTS, running.notifications.incidents if running.notifications else None)
     parts.put(ANALYTICS_STORE, running.analytics).put(QUERIES, queries)
     parts.put(STATUS_PREVIEW, running.status).put(TICKET_KEYS, running.ticket_keys)
     parts.put(DRY_RUNS, DryRunProcesses()).put(FETCH_LOGO, fetch_logo)

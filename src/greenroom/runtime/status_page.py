@@ -1,6 +1,6 @@
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from greenroom.alerts.service import Notifications
 from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import ProcessState, RoomState
 from greenroom.decision.room_view import RoomView
-from greenroom.model.status_page import StatusPage, listen_parts
+from greenroom.model.status_page import listen_parts
 from greenroom.notifier import ChangeNotifier, Wake
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.data_dir import CannotStart
@@ -20,9 +20,8 @@ from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.settings.process import Address
 from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
-from greenroom.status_page.dashboard.preview import ServedStatusPage, StatusDraft
-from greenroom.status_page.render import CSP, html
-from greenroom.status_page.view import DAYS, view
+from greenroom.status_page.dashboard.preview import StatusPreview
+from greenroom.status_page.view import DAYS
 from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000
@@ -78,58 +77,6 @@ class StatusFactsSource:
         ]
 
 
-class ShownStatusPages:
-    def __init__(
-        self,
-        config: Callable[[], ProcessConfig],
-        gather: Callable[[], Awaitable[StatusFacts]],
-        refused: Callable[[], Mapping[str, str]] = dict,
-    ) -> None:
-        self._config = config
-        self._gather = gather
-        self._refused = refused
-
-    @property
-    def has_address(self) -> bool:
-        return bool(self._config().status_listen)
-
-    @property
-    def is_served(self) -> bool:
-        config = self._config()
-        return any(
-            config.status_listen or (page.listen and page.listen not in self._refused())
-            for page in config.status_pages
-        )
-
-    def refused(self) -> Mapping[str, str]:
-        return self._refused()
-
-    def pages(self) -> list[ServedStatusPage]:
-        served = self._config().status_pages
-        return [ServedStatusPage(page.title, page.where) for page in served] or [
-            ServedStatusPage(EVERYTHING.title, "")
-        ]
-
-    async def html(self, page: int | StatusPage, draft: StatusDraft | None) -> tuple[str, str]:
-        shown = (
-            page
-            if isinstance(page, StatusPage)
-            else (*self._config().status_pages, EVERYTHING)[page]
-        )
-        facts = await self._gather()
-        if draft is not None:
-            others = [note for note in facts.notes if note.id != draft.id]
-            facts = replace(facts, notes=[*others, NoteFacts(*draft)])
-        base = shown.path.rstrip("/")
-        return IN_FRAME, html(
-            view(shown, facts), f"{base}/feed.atom", f"{base}/status.json", refreshes=False
-        )
-
-
-EVERYTHING = StatusPage(title="Status", rooms=("*",), health_checks=("*",))
-IN_FRAME = CSP.replace("frame-ancestors 'none'", "frame-ancestors 'self'; sandbox")
-
-
 def _room(state: RoomState, config: ProcessConfig) -> RoomFacts:
     room, zone = state.room, config.zone_of(state.room)
     view = RoomView(state.now or Effective(room), state.figures, room.suspended)
@@ -175,8 +122,13 @@ class StatusListeners:
             for listener in self._open.values():
                 await listener.close()
 
-    def preview(self) -> ShownStatusPages:
-        return ShownStatusPages(self._config, self._gather, lambda: self.refused)
+    def preview(self) -> StatusPreview:
+        return StatusPreview(
+            lambda: self._config().status_pages,
+            lambda: bool(self._config().status_listen),
+            self._gather,
+            lambda: self.refused,
+        )
 
     def _at_own_address(self, undo: ExitStack) -> list[AppListener]:
         config = self._config()

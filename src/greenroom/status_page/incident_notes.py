@@ -1,7 +1,8 @@
 """Incidents on the status page, and operators' notes. An extension of Cloudflare's API."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -56,9 +57,8 @@ NOTE = ApiSchema.of(
 )
 
 
-class IncidentView(Protocol):
-    def incidents(self, since_ms: int) -> list[Incident]:
-        """Newest first. Blocks; raises StorageFailed."""
+Incidents = Callable[[int], list[Incident]]
+"""Those since a time in Unix ms, newest first. Blocks; raises StorageFailed."""
 
 
 def show_incident(incident: Incident) -> Json:
@@ -132,8 +132,8 @@ def _put(record: IncidentNote) -> PlannedChange:
 # calls.
 
 
-def _view(request: Request) -> IncidentView:
-    found: IncidentView = request.app.state.notifications
+def _incidents(request: Request) -> Incidents:
+    found: Incidents = request.app.state.incidents
     return found
 
 
@@ -146,10 +146,10 @@ router = Router(
 
 @router.get("/incidents", **documented("[Incident]", info="Page", may="read"))
 def list_incidents(
-    config_service: WithConfig, view: Annotated[IncidentView, Depends(_view)], page: Paged
+    config_service: WithConfig, incidents: Annotated[Incidents, Depends(_incidents)], page: Paged
 ) -> Response:
     """List the incidents of the last 90 days, newest first."""
-    found = view.incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))
+    found = incidents(max(0, config_service.clock.now_ms() - INCIDENTS_KEPT_MS))
     return page.answer(found, show_incident)
 
 

@@ -54,7 +54,7 @@ class NameChoice(NamedTuple):
 
 def new(page: PageRequest) -> Response:
     status = page.part(STATUS_PREVIEW)
-    listen = "" if status is None or status.has_address else LISTEN
+    listen = "" if status is None or status.has_address() else LISTEN
     return _form(page, FRESH | {"listen": listen}, Faults(), None)
 
 

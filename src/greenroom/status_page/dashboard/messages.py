@@ -127,8 +127,8 @@ def _form(
         note=entry,
         may=page.person.may(Role.OPERATOR),
         served=status_pages.pages() if status_pages else None,
-        is_served=bool(status_pages and status_pages.is_served),
-        has_address=bool(status_pages and status_pages.has_address),
+        is_served=bool(status_pages and status_pages.is_served()),
+        has_address=bool(status_pages and status_pages.has_address()),
         refused=status_pages.refused() if status_pages else {},
         pages=sorted(page.known.status_pages.values(), key=lambda one: one.record.where),
         fields=_fields(values, faults, incidents),
@@ -141,8 +141,8 @@ def _form(
 
 
 def _incidents(page: PageRequest) -> list[Json]:
-    view = page.part(INCIDENTS)
-    found = view.incidents(max(0, page.now_ms - INCIDENTS_KEPT_MS)) if view else []
+    incidents = page.part(INCIDENTS)
+    found = incidents(max(0, page.now_ms - INCIDENTS_KEPT_MS)) if incidents else []
     return [incident_notes.show_incident(one) for one in found[:INCIDENTS_SHOWN]]
 
 

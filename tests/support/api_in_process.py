@@ -102,7 +102,7 @@ async def finds_all_well(_check: HealthCheck) -> ProbeResult:
 def health_of(store: SqlStore, clock: StandingClock) -> HealthService:
     """Health checks that nothing probes: their loops do not run, but agents may report."""
     url = f"sqlite:///{Path(store.name.removeprefix('sqlite:///')).with_name('health.db')}"
-    health = HealthService(HealthStore(url), None, clock.now_ms, finds_all_well)
+    health = HealthService(HealthStore(url), lambda _alerts: None, clock.now_ms, finds_all_well)
     health.leads = True
     return health
 

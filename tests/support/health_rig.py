@@ -83,7 +83,7 @@ async def serving(
 ) -> AsyncIterator[HealthService]:
     """A service that runs meanwhile."""
     store = HealthStore(default_url(folder))
-    service = HealthService(store, sink, CLOCK.now_ms, origin.probe, holder=holder)
+    service = HealthService(store, sink.put, CLOCK.now_ms, origin.probe, holder=holder)
     service.configure(placed(*checks))
     task = asyncio.create_task(service.run())
     try:

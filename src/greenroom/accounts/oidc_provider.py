@@ -446,3 +446,28 @@ def _basic(pair: str) -> str:
 
 def _refused(reason: str) -> Refused:
     return Refused(ApiFault(Code.DENIED, reason), status=401)
+
+
+class ConfiguredProvider:
+    """The provider of the current settings."""
+
+    def __init__(
+        self,
+        settings: Callable[[], OidcSettings | None],
+        outbound: Callable[[], OutboundPolicy],
+        clock: Clock,
+        listening: Listening,
+    ) -> None:
+        self._settings = settings
+        self._outbound = outbound
+        self._clock = clock
+        self._listening = listening
+        self._made: OidcProvider | None = None
+
+    def now(self) -> OidcProvider | None:
+        settings, made = self._settings(), self._made
+        if settings is None:
+            self._made = made = None
+        elif made is None or made.settings != settings:
+            self._made = made = OidcProvider(settings, self._outbound, self._clock, self._listening)
+        return made

@@ -103,6 +103,10 @@ class SignIn:
         failures = StoredFailures(store, clock, "code", TRIES, TRIES_MS)
         self.codes = CodeCheck(clock, failures, self.use_step, self.use_recovery)
 
+    def provider_knows_admins(self) -> bool:
+        settings = self._oidc()
+        return settings is not None and any(row.role == "admin" for row in settings.roles)
+
     def make_link(self) -> str:
         return make_link(self._store, self._clock.now_ms())
 

@@ -20,9 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from greenroom.accounts.dashboard.session import SESSIONS, SIGN_IN, oidc_settings
+from greenroom.accounts.dashboard.session import put_sign_in
 from greenroom.accounts.people import AT_ONCE as PASSWORDS_AT_ONCE
-from greenroom.accounts.sign_in import SignIn
 from greenroom.configuration.dashboard.parts import LIVE, LiveState
 from greenroom.configuration.state import Observed
 from greenroom.dashboard.assets import Asset, installed_assets
@@ -102,12 +101,11 @@ class Dashboard:
         """`parts`: what else runs in this process."""
         self.config = config
         self.parts = parts
-        self.sign_in = SignIn(sessions, config, lambda: oidc_settings(parts))
+        self.sign_in = put_sign_in(parts, sessions, config)
         self.live = LiveState(observed, config.clock.now_ms)
         self.feed = LiveFeed(config, parts, self.live, self.sign_in)
         self.peaks = PeakCache()
-        parts.put(SESSIONS, sessions).put(SIGN_IN, self.sign_in).put(LIVE, self.live)
-        parts.put(FEED, self.feed).put(PEAKS, self.peaks)
+        parts.put(LIVE, self.live).put(FEED, self.feed).put(PEAKS, self.peaks)
         self._slow = {
             Threads.PASSWORDS: SlowWork(PASSWORDS_AT_ONCE),
             Threads.OUTBOUND: SlowWork(4),

@@ -1,8 +1,8 @@
 """The alert of a changed health check, with the facts of both published generations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from greenroom.health.rules.condition import NO_FAILURES, Turn
 from greenroom.health.rules.votes import UNHEALTHY, Vote
@@ -16,11 +16,10 @@ ACCOUNT_NAME = "greenroom"
 STATES: dict[str, AlertState] = {"start": "start", "end": "end"}
 
 
-class AlertSink(Protocol):
-    def put(self, alerts: Sequence[Alert]) -> None:
-        """All or none; they survive kill -9 and are delivered at least once. A repeated alert
-        (`Alert.identity`) is ignored. Blocks. Raises StorageFailed, having kept nothing.
-        """
+PutAlerts = Callable[[Sequence[Alert]], object]
+"""All or none; they survive kill -9 and are delivered at least once. A repeated alert
+(`Alert.identity`) is ignored. Blocks. Raises StorageFailed, having kept nothing.
+"""
 
 
 class Placed(NamedTuple):

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from greenroom.errors import AgentNameTaken, AgentRefused, StorageFailed
-from greenroom.health.alerts import AlertSink, Placed
+from greenroom.health.alerts import Placed, PutAlerts
 from greenroom.health.monitor import AGENTS_MAX, HealthMonitor
 from greenroom.health.outcome import Pending
 from greenroom.health.previews import PreviewChecks
@@ -42,10 +42,10 @@ class HealthWriter:
     """
 
     def __init__(
-        self, store: HealthStore, sink: AlertSink | None, now_ms: Callable[[], int]
+        self, store: HealthStore, put_alerts: PutAlerts, now_ms: Callable[[], int]
     ) -> None:
         self._store = store
-        self._sink = sink
+        self._put_alerts = put_alerts
         self._now_ms = now_ms
         self._wake = Wake()
         self._report_failure = ""
@@ -65,14 +65,12 @@ class HealthWriter:
         """Never raises: what cannot be written waits."""
         batch = self.pending.take()
         try:
-            if batch and self._sink is None:
-                batch = msgspec.structs.replace(batch, alerts=())
             if batch:
                 self._alerts_waiting = self._alerts_waiting or bool(batch.alerts)
                 await asyncio.to_thread(self._store.save, batch, self._now_ms())
                 batch = None
-            if self._sink and self._alerts_waiting:
-                self._alerts_waiting = await asyncio.to_thread(self._hand_on, self._sink)
+            if self._alerts_waiting:
+                self._alerts_waiting = await asyncio.to_thread(self._hand_on)
         except StorageFailed as error:
             if batch:
                 self.pending.give_back(batch)
@@ -84,10 +82,10 @@ class HealthWriter:
                 log.info("health_store_write_recovered")
             self._report_failure = ""
 
-    def _hand_on(self, sink: AlertSink) -> bool:
+    def _hand_on(self) -> bool:
         waiting = self._store.alerts()
         if waiting:
-            sink.put([alert for _, alert in waiting])
+            self._put_alerts([alert for _, alert in waiting])
             self._store.handed_on([number for number, _ in waiting])
         return bool(waiting)
 
@@ -140,7 +138,7 @@ class HealthService:
     def __init__(
         self,
         store: HealthStore,
-        sink: AlertSink | None,
+        put_alerts: PutAlerts,
         now_ms: Callable[[], int],
         probe: Probe,
         *,
@@ -158,7 +156,7 @@ class HealthService:
         self.leads = False
         self.remembers = asyncio.Event()
         self._configured = Wake()
-        self._writer = HealthWriter(store, sink, now_ms)
+        self._writer = HealthWriter(store, put_alerts, now_ms)
         self._runner = ProbeRunner(LOCAL, probe, self._report, now_ms)
         self._monitor = self._new_monitor()
         self.previews = PreviewChecks(probe, now_ms)

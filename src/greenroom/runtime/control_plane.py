@@ -9,7 +9,6 @@ from importlib.metadata import version
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from greenroom.accounts.dashboard.session import oidc_settings
 from greenroom.accounts.sign_in import LINK_PATH
 from greenroom.alerts.service import Notifications
 from greenroom.api.app import control_app, under_prefix
@@ -151,8 +150,7 @@ async def sign_in_lines(dashboard: Dashboard, control: Address, *, tls: bool) ->
     """Empty when there is an account or a token, or a provider that knows admins: a link in the
     log would be a way around it.
     """
-    settings = oidc_settings(dashboard.parts)
-    if settings and any(row.role == "admin" for row in settings.roles):
+    if dashboard.sign_in.provider_knows_admins():
         return []
     hint = (
         f"; at your proxy, or at http://127.0.0.1:8081 after ssh -L 8081:{control.path}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.accounts.dashboard.session import OIDC
-from greenroom.accounts.oidc_provider import OidcProvider
+from greenroom.accounts.oidc_provider import ConfiguredProvider
 from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
 from greenroom.analytics.graphql.datasets import DatasetAnswer
@@ -117,27 +117,6 @@ class KeyFile:
         return self.every()[0]
 
 
-class ConfiguredProvider:
-    def __init__(
-        self, config: Callable[[], ProcessConfig], clock: Clock, listening: Listening
-    ) -> None:
-        self._config = config
-        self._clock = clock
-        self._listening = listening
-        self._made: OidcProvider | None = None
-
-    def now(self) -> OidcProvider | None:
-        settings = self._config().oidc
-        made = self._made
-        if settings is None:
-            self._made = made = None
-        elif made is None or made.settings != settings:
-            self._made = made = OidcProvider(
-                settings, lambda: self._config().sending.outbound, self._clock, self._listening
-            )
-        return made
-
-
 def open_dashboard(
     store: ConfigStore,
     sessions: SessionStore,
@@ -169,5 +148,5 @@ def open_dashboard(
     parts.put(ANALYTICS_STORE, running.analytics).put(QUERIES, queries)
     parts.put(STATUS_PREVIEW, running.status).put(TICKET_KEYS, running.ticket_keys)
     parts.put(DRY_RUNS, DryRunProcesses()).put(FETCH_LOGO, fetch_logo)
-    parts.put(OIDC, ConfiguredProvider(config, clock, listening).now)
+    parts.put(OIDC, ConfiguredProvider(lambda: config().oidc, outbound, clock, listening).now)
     return Dashboard(ConfigService(store, clock), sessions, running.observed, parts)

@@ -1,7 +1,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from greenroom.health.rules.origin import (
 from greenroom.health.service import HealthService
 from greenroom.health.store import HealthStore, default_url
 from greenroom.health.tls import TlsContexts
-from greenroom.model.alert import Alert
 from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
 from greenroom.model.health_check import HealthCheck
@@ -41,15 +40,6 @@ LOOK_S = 0.3
 
 
 log = structlog.get_logger(__name__)
-
-
-class OutboxSink:
-    def __init__(self, outbox: SqlOutbox, clock: Clock) -> None:
-        self._outbox = outbox
-        self._clock = clock
-
-    def put(self, alerts: Sequence[Alert]) -> None:
-        self._outbox.put(alerts, self._clock.now_ms())
 
 
 class ProcessHealth:
@@ -85,7 +75,7 @@ class ProcessHealth:
         self._holds: dict[str, OriginHold] = {}
         self.service = HealthService(
             self._store,
-            OutboxSink(outbox, clock),
+            lambda alerts: outbox.put(alerts, clock.now_ms()),
             clock.now_ms,
             partial(probe, equipment=equipment),
             holder=holder(config, data),

@@ -17,6 +17,7 @@ from greenroom.accounts.sign_in import (
 from greenroom.decision.cookies import DEVICE_COOKIE, SESSION_COOKIE
 from greenroom.model.account import PASSWORD_LEAST, Role
 from greenroom.model.oidc import OidcSettings
+from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import PagePart, PageParts, PageRequest
 from greenroom.web.pages.routing import PUBLIC, Threads, action, view
 from greenroom.web.refusals import Refused
@@ -33,6 +34,12 @@ def oidc_settings(parts: PageParts) -> OidcSettings | None:
     now = parts.find(OIDC)
     provider = now() if now else None
     return provider.settings if provider else None
+
+
+def put_sign_in(parts: PageParts, sessions: SessionStore, config: ConfigService) -> SignIn:
+    sign_in = SignIn(sessions, config, lambda: oidc_settings(parts))
+    parts.put(SESSIONS, sessions).put(SIGN_IN, sign_in)
+    return sign_in
 
 
 def browser_of(page: PageRequest) -> BrowserFacts:

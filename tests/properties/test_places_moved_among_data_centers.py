@@ -510,9 +510,9 @@ def commits_without_the_answer_of_all(patch: pytest.MonkeyPatch) -> None:
 def lets_a_session_take_part_in_two_moves(patch: pytest.MonkeyPatch) -> None:
     original = moving_places._hold
 
-    def hold(ledger, old, new, source, serial, known, now_ms):  # type: ignore[no-untyped-def]
+    def hold(ledger, begun, known, now_ms):  # type: ignore[no-untyped-def]
         if known != SESSION:
-            original(ledger, old, new, source, serial, known, now_ms)
+            original(ledger, begun, known, now_ms)
 
     patch.setattr(moving_places, "_hold", hold)
 

@@ -223,8 +223,8 @@ def lost() -> list[str]:
 def trusts_a_ledger_that_has_just_begun(patch: pytest.MonkeyPatch) -> None:
     report = Forgotten.report
 
-    def trusting(self: Forgotten, _: int, *more: Any) -> Forgotten:
-        return report(self, 0, *more)
+    def trusting(self: Forgotten, up: SyncUp, *more: Any) -> Forgotten:
+        return report(self, msgspec.structs.replace(up, remembers_ms=0), *more)
 
     patch.setattr(Forgotten, "report", trusting)
 

@@ -14,7 +14,13 @@ from msgspec import structs
 from redis_twin import Twin
 
 from greenroom.admission.coordinator.coordinator import Coordinator
-from greenroom.admission.coordinator.memory import CenterRow, center_row, recalled, room_row
+from greenroom.admission.coordinator.memory import (
+    CenterRow,
+    StoredCoordinator,
+    center_row,
+    recalled,
+    room_row,
+)
 from greenroom.admission.coordinator.place_relay import LEARNS_MS
 from greenroom.admission.ledger.failing import fail, reenter
 from greenroom.admission.ledger.ledger import Ledger
@@ -286,7 +292,7 @@ class PlaceTrial:
         self.kills += 1
         known = room_row(self.coordinator)
         self.coordinator = recalled(
-            self.room, self.names, known, self.rows, 0, self.now_ms, complete=True
+            self.room, self.names, StoredCoordinator(known, self.rows), self.now_ms
         )
 
     # -- people ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from greenroom.admission import Coordinator, Ledger, problems
 from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, FencesInForce
-from greenroom.admission.coordinator.memory import center_row, recalled, room_row
+from greenroom.admission.coordinator.memory import StoredCoordinator, center_row, recalled, room_row
 from greenroom.model.visit import Standing, make_key
 
 FENCE_MS = 30_000
@@ -198,7 +198,7 @@ def test_the_next_coordinator_gives_up_a_data_center_that_it_has_never_heard() -
     assert rows["paris"].fence_ms == FENCE_MS
     two.in_touch = False
     two.coordinator = recalled(
-        two.room, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True
+        two.room, ["paris", "oslo"], StoredCoordinator(room_row(two.coordinator), rows), two.now_ms
     )
     two.coordinator.fence_ms = FENCE_MS
     began_ms = two.now_ms
@@ -229,7 +229,10 @@ def test_longer_sessions_of_a_silent_data_center_outlast_a_shorter_duration(
             name: center_row(center, ()) for name, center in two.coordinator.data_centers.items()
         }
         two.coordinator = recalled(
-            shorter, ["paris", "oslo"], room_row(two.coordinator), rows, 0, two.now_ms, True
+            shorter,
+            ["paris", "oslo"],
+            StoredCoordinator(room_row(two.coordinator), rows),
+            two.now_ms,
         )
         two.coordinator.fence_ms = FENCE_MS
     two.pass_until(two.contact_ms + FENCE_MS + FENCE_SLACK_MS + longer_ms)

@@ -10,7 +10,7 @@ import pytest
 from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission import Coordinator, Ledger, problems, visit
-from greenroom.admission.coordinator.memory import center_row, recalled, room_row
+from greenroom.admission.coordinator.memory import StoredCoordinator, center_row, recalled, room_row
 from greenroom.admission.coordinator.session_transfers import PendingTransfers, SessionTransfers
 from greenroom.admission.ledger.transfers import take_over
 from greenroom.model.visit import Outcome, Standing, make_key
@@ -312,7 +312,7 @@ def test_a_new_coordinator_knows_where_a_unit_was_booked_that_is_on_its_way() ->
         for name in old.data_centers
     }
     two.coordinator = recalled(
-        two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True
+        two.room, list(rows), StoredCoordinator(room_row(old), rows), two.now_ms
     )
     for _ in range(3):  # Rome asks Paris through the new one before Oslo is heard of
         two.sync(rome)
@@ -327,7 +327,7 @@ def known(two: Two) -> Coordinator:
         name: center_row(center, old.transfers.on_the_way(name))
         for name, center in old.data_centers.items()
     }
-    return recalled(two.room, list(rows), room_row(old), rows, 0, two.now_ms, complete=True)
+    return recalled(two.room, list(rows), StoredCoordinator(room_row(old), rows), two.now_ms)
 
 
 def unknown(two: Two) -> Coordinator:

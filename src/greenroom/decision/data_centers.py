@@ -41,14 +41,7 @@ def or_abroad(
     def viewed(outcome: Outcome) -> None:
         at_home = ticket.home == data_centers.here
         if outcome.standing is Standing.GONE and not (outcome.kept_ms and at_home):
-            ledger.visit(
-                ticket.id,
-                ticket.key,
-                home,
-                ticket.checked_ms,
-                ticket.checked_ms + ticket.refresh_ms,
-                lambda found: answered(found, True),
-            )
+            ledger.visit(ticket, home, lambda found: answered(found, True))
         elif is_outlived(outcome, at_home, ticket.checked_ms):
             kept = replace(outcome, renewed_ms=ticket.checked_ms, refresh_ms=ticket.refresh_ms)
             answered(kept, True)

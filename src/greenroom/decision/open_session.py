@@ -112,14 +112,7 @@ class OpenSession:
                 outcome.standing is Standing.GONE and data_centers is not None
             ):  # on its way here, perhaps
                 home = data_centers.name(ticket.home)
-                compiled.ledger.visit(
-                    ticket.id,
-                    ticket.key,
-                    home,
-                    ticket.checked_ms,
-                    ticket.checked_ms + ticket.refresh_ms,
-                    lambda found: self._heard(compiled, found),
-                )
+                compiled.ledger.visit(ticket, home, lambda found: self._heard(compiled, found))
                 return
             self._here = self._here or outcome.standing is Standing.ACTIVE
             if fulfils and outcome.standing is Standing.ACTIVE:

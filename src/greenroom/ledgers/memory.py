@@ -21,7 +21,7 @@ from greenroom.ledgers.port import TableThen, Then, nobody
 from greenroom.model.clock import Clock
 from greenroom.model.record import replace
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome, Standing
+from greenroom.model.visit import Outcome, Standing, Ticket
 
 HERE = "here"
 
@@ -120,16 +120,7 @@ class MemoryLedger:
     def view(self, ticket_id: bytes, then: Then) -> None:
         then(self.view_now(ticket_id, self._now_ms()))
 
-    def visit(
-        self,
-        ticket_id: bytes,  # noqa: ARG002 - there is no other one
-        key: int,  # noqa: ARG002
-        home: str,  # noqa: ARG002
-        renewed_ms: int,  # noqa: ARG002
-        served_ms: int,  # noqa: ARG002
-        then: Then,
-    ) -> None:
-        # One process is one data center.
+    def visit(self, ticket: Ticket, home: str, then: Then) -> None:  # noqa: ARG002 - there is no other data center
         then(Outcome(Standing.GONE))
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:

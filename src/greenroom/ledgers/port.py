@@ -7,7 +7,7 @@ from greenroom.admission.draw import Draw
 from greenroom.errors import StorageFailed
 from greenroom.model.line_table import LineTable
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome
+from greenroom.model.visit import Outcome, Ticket
 
 Then = Callable[[Outcome], None]
 
@@ -48,13 +48,10 @@ class LedgerPort(Protocol):
     def view(self, ticket_id: bytes, then: Then) -> None:
         """ACTIVE (renewed when the room renews and the last renewal is older than q) or GONE."""
 
-    def visit(
-        self, ticket_id: bytes, key: int, home: str, renewed_ms: int, served_ms: int, then: Then
-    ) -> None:
+    def visit(self, ticket: Ticket, home: str, then: Then) -> None:
         """For a ticket that `view` does not know: its session may be in the data center `home`.
-        `served_ms`: the last page on trust that the ticket knows, or `renewed_ms`. ACTIVE on trust;
-        ADMITTED when a permit was spent instead; WAITING when held; GONE when there is no such
-        session.
+        ACTIVE on trust; ADMITTED when a permit was spent instead; WAITING when held; GONE when there
+        is no such session.
         """
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:

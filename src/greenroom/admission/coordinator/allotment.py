@@ -1,9 +1,9 @@
-"""Which data center gets how many permits, out of what may be granted.
+"""Which data center gets how many permits.
 
-QUEUE (a visitor waits without a permit): permits are paced inside the minute and go to the oldest
+QUEUE (a visitor waits without a permit): permits are paced within the minute and go to the oldest
 uncovered waiters of all reachable data centers, or, for the random method, to data centers in
-proportion to their lines. FREE: they are leased ahead of need, so new visitors are let in without a
-request; a single data center gets all of them. Lower limits recall permits and expel no visitor.
+proportion to their lines. FREE: they are leased ahead of need, so new visitors enter without a
+request; a single data center gets all. Lower limits recall permits and expel no visitor.
 """
 
 from heapq import heappush
@@ -19,11 +19,11 @@ from greenroom.model.room import Room
 
 LEASE_AHEAD_S = 2.0
 LEASE_SHARE = 0.5
-"""Share of the free permits leased ahead; the rest can go where a crowd appears."""
+"""Share of the free permits leased ahead; the rest is for where a crowd appears."""
 DISCONNECTED_SHARE = 0.95
 DISCONNECTED_FREE_SHARE = 0.05
-"""A data center that is cut off may repeat nearly its last minute's admissions, or this share of
-what was free then.
+"""A data center that is cut off may repeat nearly its last minute's admissions, or use this share of
+what was free.
 """
 NO_ARRIVALS_PER_S = 1e-6
 
@@ -40,9 +40,8 @@ class Allotment:
         self.forgotten = Forgotten()
         self.fence_ms = 0
         """`0` disables it."""
-        self._alarms: list[
-            tuple[int, str]
-        ] = []  # heap: when time is going to change something about a data center
+        # heap: when time changes something about a data center
+        self._alarms: list[tuple[int, str]] = []
         self._line = WholeLine()
         self._ranked = self._alone = self._random = False
         self._company = 1
@@ -58,7 +57,7 @@ class Allotment:
 
     @property
     def _waited_for_doubted(self) -> bool:
-        """Without a fence none stops by itself."""
+        """Never without a fence: then no data center stops by itself."""
         return (
             self.fence_ms > 0
             and self._pace.since_ms >= self.doubted_until_ms + self.fence_ms + FENCE_SLACK_MS
@@ -72,9 +71,8 @@ class Allotment:
         if self.doubting:
             return NO_RECALL
         spare -= self._grant(center, min(spare, center.owed))
-        if (
-            debts := self.sums.owed
-        ):  # passthrough let in more than there are: permits elsewhere would let in even more
+        # passthrough admitted too many: permits elsewhere would admit even more
+        if debts := self.sums.owed:
             if debts > self.pool:
                 return self._recalled(center, debts - self.pool)
             spare = min(spare, self.pool - debts)
@@ -96,7 +94,7 @@ class Allotment:
         return self._lease_ahead(center, spare, want)
 
     def _spare(self, now_ms: int) -> int:
-        """Negative: how many too many are out. The pace goes on."""
+        """Permits that may be granted; negative: how many too many are out. Advances the pace."""
         left = self.per_minute - self.sums.value
         self._pace.earn(self.per_minute, left, now_ms)
         return min(self.pool, left)
@@ -114,7 +112,7 @@ class Allotment:
         return max(0, mine - ceil(missing * mine / out)) if out else 0
 
     def _lease_ahead(self, center: DataCenter, spare: int, want: int) -> int:
-        """What arrivals will need before the next sync."""
+        """Grants what arrivals will need before the next sync."""
         share = self._arrivals_share(center)
         expected = LEASE_AHEAD_S * center.arrivals_per_s
         target = max(ceil(expected + 2 * sqrt(expected)), int(LEASE_SHARE * spare * share))
@@ -132,14 +130,13 @@ class Allotment:
         )
 
     def _admissions_share(self, center: DataCenter) -> float:
-        """Newcomers enter where arrivals are, the line where permits go."""
+        """Newcomers enter where arrivals are, visitors in line where permits go."""
         return max(self._arrivals_share(center), center.outstanding / max(1, self.sums.outstanding))
 
     def _disconnected_rate(self, center: DataCenter) -> int:
         """Never raises the sum of values above the limit."""
-        if (
-            self._alone or self.pool < 0
-        ):  # more is held than there is: a ledger may remember sessions whose units went back
+        # a negative pool: more is held than there is, by a ledger with sessions whose units went back
+        if self._alone or self.pool < 0:
             return 0
         left = max(0, min(self.pool, self.per_minute - self.sums.value))
         own = int(

@@ -1,14 +1,14 @@
 """Leases permits to the ledgers of all data centers, and alone knows the whole line.
 
 Theory. Capacity that is not in the pool is held by a ledger: `pool + sum(held + orphans) ==
-total_active_users`. Of rate, a data center counts with what it admitted within 60 s plus what it
+total_active_users`. A data center's part of the rate is what it admitted within 60 s plus what it
 may still admit: `max(admitted + outstanding, disconnected_rate + permits on the way)`, because one
 that was cut off may have used up that rate when they arrive. A permit is granted only out of
 `min(pool, new_users_per_minute - sum of these)`, and counts until its use is reported.
 
-`allotment`, the base class, decides who gets how many; this module what is known, and when it
+The base class, `allotment`, decides who gets how many; this module what is known, and when it
 counts. docs/explanation/admission.md has the proofs for silent data centers and lost state. Sums
-over all data centers are kept up to date, so a report costs the same in any company.
+are kept up to date, so the cost of a report does not grow with the number of data centers.
 """
 
 from collections import Counter, OrderedDict
@@ -36,9 +36,8 @@ class Coordinator(Allotment):
     def __init__(self, data_centers: Sequence[str], room: Room, now_ms: int) -> None:
         super().__init__(room, now_ms)
         self.data_centers: dict[str, DataCenter] = {}
-        self._contacts: OrderedDict[str, None] = (
-            OrderedDict()
-        )  # reachable data centers, the one heard of longest ago first
+        # reachable data centers, the oldest report first
+        self._contacts: OrderedDict[str, None] = OrderedDict()
         self.transfers = SessionTransfers(
             self._living,
             lambda name: self.doubting and name in self.doubted,
@@ -53,7 +52,7 @@ class Coordinator(Allotment):
         self.doubted.update(self.data_centers)
 
     def configure(self, room: Room) -> None:
-        """From the next message on. Nothing is granted while the pool is negative."""
+        """Lower limits may make the pool negative: nothing is granted meanwhile."""
         self.pool += room.total_active_users - self.total
         self.total = room.total_active_users
         self.per_minute = room.new_users_per_minute
@@ -67,7 +66,7 @@ class Coordinator(Allotment):
         self._rank()
 
     def _lengthen(self, longer_ms: int) -> None:
-        """Sessions last longer now, also those that their visitors have with them alone."""
+        """The session duration grew, also for sessions that no ledger knows of."""
         for center in self.data_centers.values():
             center.orphans_until_ms += longer_ms if center.orphans else 0
         if not self._waited_for_doubted:
@@ -77,8 +76,8 @@ class Coordinator(Allotment):
         self.transfers.lengthen(longer_ms)
 
     def enlist(self, names: Iterable[str], now_ms: int) -> None:
-        """Units of removed data centers stay in use until all of their sessions must have ended; of
-        a doubted one nobody knows how many these are.
+        """Units of removed data centers stay in use until all their sessions must have ended; how
+        many a doubted one holds is unknown.
         """
         wanted = dict.fromkeys(names)
         if not (self.doubted <= wanted.keys() or self._waited_for_doubted):
@@ -99,13 +98,13 @@ class Coordinator(Allotment):
         self._rank()
 
     def _living(self, name: str) -> DataCenter | None:
-        """None also for one that was waited for in vain: no session of it lasts."""
+        """None, too, for a doubted one that never reported: its sessions are over."""
         given_up = name in self.doubted and self._waited_for_doubted
         return None if given_up else self.data_centers.get(name)
 
     def give_up(self, name: str, now_ms: int) -> None:
-        """On an operator's word that nothing runs there. It cannot free what a lost coordinator
-        knew of a doubted one.
+        """An operator states that nothing runs there. Frees nothing of a doubted one, which only a
+        lost coordinator knew.
         """
         self._pass_time(now_ms)
         center = self.data_centers[name]
@@ -113,7 +112,7 @@ class Coordinator(Allotment):
             self._give_up(center, now_ms)
 
     def reckon(self, total: int, doubted: Iterable[str]) -> None:
-        """The doubted data centers may hold more than they say."""
+        """Recomputes the pool from what is held. Doubted data centers may hold more."""
         self.total = total
         self.pool = total - sum(
             center.held + center.orphans for center in self.data_centers.values()
@@ -142,7 +141,7 @@ class Coordinator(Allotment):
         return 0 if self._alone else self.fence_ms
 
     def sync(self, up: SyncUp, now_ms: int, random_bits: int) -> SyncDown:
-        """A late or repeated message is granted nothing."""
+        """A late or repeated report is granted nothing."""
         center = self.data_centers[up.data_center]
         self._pass_time(now_ms)
         self._greet(center, up, now_ms)
@@ -163,9 +162,7 @@ class Coordinator(Allotment):
                     center.recall = self._allot(center, up.want, now_ms, random_bits)
         center.count_answer(up.applied, random_bits)
         disconnected_rate = 0
-        if (
-            up.epoch == center.epoch
-        ):  # else the ledger takes nothing of the answer but that its epoch is over
+        if up.epoch == center.epoch:  # else the answer only tells the ledger that its epoch is over
             disconnected_rate = self._disconnected_rate(center)
             center.allow_disconnected_rate(center.answered, disconnected_rate)
             center.fences.say(center.answered, self._fence_ms)
@@ -184,7 +181,7 @@ class Coordinator(Allotment):
         )  # fmt: skip
 
     def _unknown_ms(self, center: DataCenter, now_ms: int) -> int:
-        """For how long yet there may be something that no ledger can report; -1: not known yet."""
+        """How long sessions may remain that no ledger can report; -1: not known yet."""
         if self.doubted and not self._waited_for_doubted:
             return -1
         if center.orphans:
@@ -198,7 +195,7 @@ class Coordinator(Allotment):
             self._waited_for_doubted
             if doubted
             else up.applied and unknown and center.contact_ms is None
-        ):  # waited for in vain, or listed again: what it had may have been given to others since
+        ):  # it never reported, or is listed again: others may have got what it had
             self.doubted.discard(center.name)
             self._begin_epoch(center, max(up.epoch, center.epoch) + 1, now_ms)
         elif doubted and unknown:
@@ -208,25 +205,17 @@ class Coordinator(Allotment):
 
     def _hear_of_forgotten(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
         earlier = up.applied > 0 and not center.has_heard(up.applied)
-        self.forgotten = self.forgotten.report(
-            up.remembers_ms,
-            up.unknown_ms,
-            self._life_ms + ORPHAN_SLACK_MS,
-            up.applied > 0,
-            earlier,
-            now_ms,
-        )
+        self.forgotten = self.forgotten.report(up, self._life_ms + ORPHAN_SLACK_MS, earlier, now_ms)
 
     # -- what a message says -----------------------------------------------------------------------
 
     def _begin_epoch(self, center: DataCenter, epoch: int, now_ms: int) -> None:
-        """The ledger lost its memory (or this is the first message): its units stay in use until
-        its sessions have ended. Admissions it may have made without reporting count as made just
-        now. Those of passthrough that no permit has paid for are paid out of the pool, which may
-        become negative.
+        """The ledger lost its state (or this is its first report): its units stay in use until its
+        sessions have ended. Admissions it may not have reported count as made now. The pool pays
+        those of passthrough that no permit has paid for, and may become negative.
         """
         owed = center.owed
-        self.pool -= owed  # also where nothing is left there: sessions in debt may have moved away
+        self.pool -= owed  # even if nothing is held there: sessions in debt may have moved away
         if center.held + owed:
             center.orphans += center.held + owed
             center.orphans_until_ms = now_ms + max(self._life_ms, center.life_ms) + ORPHAN_SLACK_MS
@@ -241,7 +230,7 @@ class Coordinator(Allotment):
         self._weigh(center)
 
     def _part(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """Only sessions are left, and they are not renewed (`fence`)."""
+        """Only sessions are left there, and they are not renewed (`fence`)."""
         if center.name not in self.doubted:
             self.pool += center.close(up.granted_seen)
         self._give_up(center, now_ms)
@@ -252,10 +241,9 @@ class Coordinator(Allotment):
         self._fall_silent(center, now_ms)
 
     def _absorb(self, center: DataCenter, up: SyncUp, now_ms: int) -> None:
-        """In any order of messages, the largest count is the newest."""
-        adopted = max(
-            0, up.granted_seen - center.granted
-        )  # a ledger that kept its sessions, a coordinator that did not keep its own
+        """Reports may come in any order: the largest count is the newest."""
+        # more than was granted: the ledger kept its sessions, an earlier coordinator lost its state
+        adopted = max(0, up.granted_seen - center.granted)
         unused = max(0, up.returned_permits - center.returned_permits)
         self._pace.return_unused(unused)
         returned = unused + max(0, up.returned_freed - center.returned_freed)
@@ -267,15 +255,11 @@ class Coordinator(Allotment):
         center.seen = max(center.seen, up.granted_seen)
         center.returned_permits = max(center.returned_permits, up.returned_permits)
         center.returned_freed = max(center.returned_freed, up.returned_freed)
-        center.used, center.over, center.settled = (
-            max(center.used, up.used),
-            max(center.over, up.over),
-            max(center.settled, up.settled),
-        )
+        center.used, center.over = max(center.used, up.used), max(center.over, up.over)
+        center.settled = max(center.settled, up.settled)
         new = min(len(up.ages_ms), max(0, up.admitted - center.acknowledged))
-        if (
-            up.whole or center.name not in self.doubted
-        ):  # else: the ages are those that a coordinator before this one had not confirmed
+        # else: the ages are only those that an earlier coordinator had not confirmed
+        if up.whole or center.name not in self.doubted:
             for age_ms in up.ages_ms[len(up.ages_ms) - new :]:
                 center.admit(now_ms - age_ms + WINDOW_MS)
             center.acknowledged = max(center.acknowledged, up.admitted)
@@ -345,9 +329,7 @@ class Coordinator(Allotment):
         )
 
     def _facts(self, now_ms: int) -> ForecastInput:
-        """People in silent data centers cannot be admitted from here, so they are not in the
-        line.
-        """
+        """The line without silent data centers, where no permit arrives."""
         centers, seconds = self.data_centers, self._uncovered_seconds()
         lines = tuple([centers[name].seconds for name in self._contacts])
         waiting = [(centers[name].waiting, centers[name].contact_ms) for name in self._contacts]
@@ -371,7 +353,7 @@ class Coordinator(Allotment):
         )
 
     def _uncovered_seconds(self) -> dict[int, int]:
-        """By arrival second; random: all of them, as none is covered first."""
+        """By arrival second; random: all waiters, as none is covered first."""
         if self._ranked:
             return self._line.seconds
         seconds = Counter[int]()

@@ -1,4 +1,4 @@
-"""The coordinator's state of one data center, and what it counts for."""
+"""The coordinator's state of one data center, and its part in the sums."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from greenroom.admission.coordinator.fence import FENCE_SLACK_MS, NEVER_MS, Fenc
 from greenroom.admission.messages.sync import NO_RECALL, SyncUp
 
 NUMBERS_AHEAD = 1 << 20
-"""Answers that coordinators could send while one message is on its way: those of days."""
+"""More answers than coordinators send while one message is on its way: those of days."""
 LEAVE_CELL_MS = 100
-"""Rounded up, so none leaves early."""
+"""Rounded up: no admission leaves the minute early."""
 
 
 @dataclass(slots=True)
@@ -23,22 +23,20 @@ class Weight:
 
 @dataclass(slots=True)
 class DataCenter:
-    """Counters are those of its messages. `retired`: taken off the list; counts until nothing of it
-    can be left.
-    """
+    """Counters are those of its messages. `retired`: off the list, kept until nothing of it is left."""
 
     name: str
     epoch: int = -1
     heard: int = 0
     answered: int = 0
     first: int = 0
-    """Earlier coordinators' are lower. 0: none yet."""
+    """This coordinator's first answer number; earlier coordinators' are lower. 0: none yet."""
     contact_ms: int | None = None
     granted: int = 0
     recall: int = NO_RECALL
-    """The answer to a late report repeats it."""
+    """Repeated in the answer to a late report."""
     seen: int = 0
-    """Granted units known to have arrived there."""
+    """Granted units that have arrived there."""
     returned_permits: int = 0
     returned_freed: int = 0
     used: int = 0
@@ -48,16 +46,16 @@ class DataCenter:
     moved_in: int = 0
     moved_out: int = 0
     arrived: int = 0
-    """Of those moved in, how many it has taken over."""
+    """Units moved in that it has taken over."""
     orphans: int = 0
     orphans_until_ms: int = 0
     leaving: deque[list[int]] = field(default_factory=deque)
     minute: int = 0
     disconnected_rates: deque[tuple[int, int]] = field(default_factory=deque)
-    """(answer number, rate), without those outweighed by a later one: the first is the largest."""
+    """(answer number, rate), without those below a later one: the first is the largest."""
     fences: FencesInForce = field(default_factory=FencesInForce)
     fenced_ms: int = 0
-    """When a silent one has stopped by itself; 0: never, or it is not silent."""
+    """When a silent one stops by itself; 0: never, or it is not silent."""
     waiting: int = 0
     seconds: dict[int, int] = field(default_factory=dict)
     """Waiters by arrival second."""
@@ -66,22 +64,22 @@ class DataCenter:
     retired: bool = False
     recalled: bool = False
     given_up: bool = False
-    """It has stopped by itself (`fence`): what it held are orphans, until it is heard again."""
+    """It has stopped by itself (`fence`): until it reports again, what it held are orphans."""
     life_ms: int = 0
-    """Longest possible session there since it was last heard."""
+    """Longest possible session there since its last report."""
     arrivals_per_s: float = 0.0
     newest: SyncUp | None = None
     """The newest report of this epoch."""
     marked: tuple[int, ...] = ()
-    """What was last stored of it (`memory`)."""
+    """As last stored (`memory`)."""
     wait_table_ms: int = -1
-    """When the newest forecast sent to it was made."""
+    """When the forecast last sent to it was made."""
     summary_ms: int = -1
     """The same of the summary of the others."""
     weight: Weight = field(default_factory=Weight)
-    """As in the sums."""
+    """As counted in the sums."""
     alarm_ms: int = 0
-    """0: not noted."""
+    """0: none."""
 
     @property
     def held(self) -> int:
@@ -95,7 +93,7 @@ class DataCenter:
 
     @property
     def outstanding(self) -> int:
-        """Permits there or on the way that are not known to be spent."""
+        """Permits there or on their way, not known to be spent."""
         return self.granted - self.returned_permits - self.used
 
     @property
@@ -111,17 +109,15 @@ class DataCenter:
 
     @property
     def value(self) -> int:
-        """All it admitted and may admit with permits; or, cut off, that rate and permits on the way
-        to it.
+        """Rate units: admissions of the minute and permits; or, if more, the disconnected rate and
+        permits on their way.
         """
-        return max(
-            self.minute + self.outstanding,
-            (
-                self.disconnected_rates[0][1] + self.granted - self.seen
-                if self.disconnected_rates
-                else 0
-            ),
+        cut_off = (
+            self.disconnected_rates[0][1] + self.granted - self.seen
+            if self.disconnected_rates
+            else 0
         )
+        return max(self.minute + self.outstanding, cut_off)
 
     @property
     def uncovered(self) -> int:
@@ -129,7 +125,6 @@ class DataCenter:
 
     @property
     def owed(self) -> int:
-        """Admissions without a permit that no permit on the way will pay for."""
         return max(0, self.over - self.settled - max(0, self.outstanding))
 
     def uncovered_seconds(self) -> dict[int, int]:
@@ -144,27 +139,24 @@ class DataCenter:
         return left
 
     def in_reach(self, horizon_s: int | None) -> int:
-        """A permit meant for a ghost goes to the next visitor in any data center."""
+        """Waiters whom permits may reach: those meant for ghosts go to the next visitor anywhere."""
         if horizon_s is None or self.outstanding <= 0:
             return self.waiting
         return sum(count for second, count in self.seconds.items() if second <= horizon_s)
 
     def close(self, granted_seen: int) -> int:
-        """Returns how many units on their way to it are free."""
+        """Frees units on their way to it; returns how many."""
         free = max(0, self.granted - granted_seen)
         self.granted -= free
         self.disconnected_rates.clear()
         return free
 
     def begin_epoch(self, epoch: int) -> None:
-        """Admissions of the last minute, orphans and contact stay."""
+        """Keeps admissions of the last minute, orphans and contact."""
         self.epoch = epoch
-        self.granted = self.returned_permits = self.returned_freed = self.used = self.over = (
-            self.settled
-        ) = 0
-        self.acknowledged = self.heard = self.waiting = self.seen = self.moved_in = (
-            self.moved_out
-        ) = self.arrived = 0
+        self.granted = self.returned_permits = self.returned_freed = self.seen = 0
+        self.used = self.over = self.settled = self.acknowledged = 0
+        self.heard = self.waiting = self.moved_in = self.moved_out = self.arrived = 0
         self.whole, self.newest = False, None
         self.seconds.clear()
         self.disconnected_rates.clear()
@@ -172,9 +164,9 @@ class DataCenter:
         self.fenced_ms = 0
 
     def count_answer(self, applied: int, random_bits: int) -> None:
-        """A number that this coordinator never sent is an earlier one's, whose answers may still be
-        on their way: this one's are higher than all of those, so a ledger that has applied one
-        refuses those.
+        """An applied number that this coordinator never sent is an earlier one's, whose answers may
+        still be on their way. From now on numbers are higher than all of those, so a ledger that
+        has applied one refuses them.
         """
         if not self.first or applied > self.answered:
             self.answered = max(self.answered, applied) + NUMBERS_AHEAD + (random_bits & 0x3FFFFFFF)
@@ -206,7 +198,7 @@ class DataCenter:
         disconnected_rates.append((number, disconnected_rate))
 
     def confirm_disconnected_rate(self, number: int, disconnected_rate: int) -> None:
-        """The rate of this answer is in force there; those of earlier answers no longer are."""
+        """The rate of this answer is in force there, and none of earlier answers."""
         disconnected_rates = self.disconnected_rates
         while disconnected_rates and disconnected_rates[0][0] <= number:
             disconnected_rates.popleft()
@@ -219,22 +211,15 @@ class DataCenter:
             self.minute -= leaving.popleft()[1]
 
     def fall_silent(self, now_ms: int) -> None:
-        """From when `fenced_ms` says. One without a report yet may have been in contact until
-        now.
-        """
+        """One without a report may have been in contact until now."""
         self.reachable = False
+        contact_ms = now_ms if self.contact_ms is None else self.contact_ms
         fence_ms = self.fences.longest_ms
-        self.fenced_ms = (
-            0
-            if fence_ms == NEVER_MS
-            else (now_ms if self.contact_ms is None else self.contact_ms)
-            + fence_ms
-            + FENCE_SLACK_MS
-        )
+        self.fenced_ms = 0 if fence_ms == NEVER_MS else contact_ms + fence_ms + FENCE_SLACK_MS
 
     def returning(self, now_ms: int) -> list[tuple[float, int]]:
-        """(in how many seconds, units). A silent one is assumed to report again after as long
-        again, unless its fence ends that sooner.
+        """(in how many seconds, units) that come back. A silent data center is assumed to stay
+        silent as long again, or until its fence.
         """
         found = [((self.orphans_until_ms - now_ms) / 1000, self.orphans)] if self.orphans else []
         if not self.reachable and self.held > 0 and self.contact_ms is not None:
@@ -254,7 +239,7 @@ class DataCenter:
 
 
 def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int) -> int:
-    """They are among its orphans; units that it has returned or given away no longer are."""
+    """How many adopted units are among its orphans: not those returned or given away since."""
     moves = up.moves
     moved = (
         max(0, moves.arrived - center.moved_in) - max(0, moves.given - center.moved_out)
@@ -266,10 +251,10 @@ def remembered_units(center: DataCenter, up: SyncUp, adopted: int, returned: int
 
 @dataclass(slots=True)
 class Sums(Weight):
-    """Of all data centers, updated by difference."""
+    """Sums over all data centers, updated by difference."""
 
     def weigh(self, center: DataCenter) -> bool:
-        """Returns whether its permits changed."""
+        """Returns whether the center's permits changed."""
         weight = center.weight
         outstanding = max(0, center.outstanding)
         changed = outstanding != weight.outstanding

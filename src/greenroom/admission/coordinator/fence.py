@@ -1,26 +1,23 @@
-"""The fence: how units of a dead data center are given to others without an operator
+"""The fence: how others get the units of a dead data center without an operator
 (docs/explanation/admission.md). A ledger whose newest answered report is `fence_ms` old admits no
-visitor and renews no session (`lease`); the coordinator makes everything it held orphans
-FENCE_SLACK_MS later. The coordinator counts with the longest fence that may be in force there: one
-that was sent, and not replaced by a later answer that the ledger has confirmed.
+visitor and renews no session (`lease`); FENCE_SLACK_MS later everything it held are orphans. The
+coordinator assumes the longest fence that may be in force: sent, and not replaced by a later answer
+that the ledger has confirmed.
 """
 
 from collections import deque
 
 NEVER_MS = 1 << 62
 FENCE_SLACK_MS = 5_000
-"""For clocks of different pace: enough for an hour at one part in a thousand."""
+"""For clock drift: enough for an hour at one part in a thousand."""
 
 
 class FencesInForce:
-    """By answer number."""
-
     __slots__ = ("_fences",)
 
     def __init__(self) -> None:
-        self._fences = deque[
-            tuple[int, int]
-        ]()  # without those that a later one outweighs: the first is the longest
+        # (answer number, fence), without those below a later one: the first is the longest
+        self._fences = deque[tuple[int, int]]()
 
     @property
     def longest_ms(self) -> int:
@@ -35,7 +32,7 @@ class FencesInForce:
             fences.append((number, fence_ms))
 
     def confirm(self, number: int, fence_ms: int) -> None:
-        """The fence of this answer is in force there; those of earlier answers no longer are."""
+        """The fence of this answer is in force there, and none of earlier answers."""
         fences, fence_ms = self._fences, fence_ms or NEVER_MS
         while fences and fences[0][0] <= number:
             fences.popleft()

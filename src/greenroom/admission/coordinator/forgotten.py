@@ -1,10 +1,11 @@
-"""What no ledger can report to a coordinator without memory: the sessions and admissions of a ledger
-that lost its memory too, and those that only the lost coordinator knew of. Until they are over nothing
-is granted. A first start, when no ledger has a memory either, is told apart by this: no ledger has one,
-and none was answered by an earlier coordinator.
+"""What no ledger can report to a coordinator without memory: sessions and admissions of a ledger that
+lost its memory too, and those that only the lost coordinator knew. Until they are over nothing is
+granted. Not so at a first start: no ledger has a memory, and no earlier coordinator has answered one.
 """
 
 from typing import NamedTuple
+
+from greenroom.admission.messages.sync import SyncUp
 
 
 class Forgotten(NamedTuple):
@@ -15,21 +16,11 @@ class Forgotten(NamedTuple):
     def until(self, until_ms: int, certain: bool = False) -> "Forgotten":
         return Forgotten(max(self.until_ms, until_ms), self.certain or certain)
 
-    def report(
-        self,
-        remembers_ms: int,
-        unknown_ms: int,
-        life_ms: int,
-        answered: bool,
-        earlier: bool,
-        now_ms: int,
-    ) -> "Forgotten":
-        """Of a data center of which nothing is stored. `answered`: in the ledger's present epoch,
-        `earlier`: by an earlier coordinator.
-        """
-        until_ms = now_ms + unknown_ms if unknown_ms > 0 else 0
-        # what the ledger before it had admitted the coordinator knew that told it so
-        told = answered and unknown_ms >= 0
-        if remembers_ms > 0 and not told:
-            until_ms = max(until_ms, now_ms - remembers_ms + life_ms)
-        return self.until(until_ms, earlier or remembers_ms == 0 or unknown_ms > 0)
+    def report(self, up: SyncUp, life_ms: int, earlier: bool, now_ms: int) -> "Forgotten":
+        """For a data center without a stored row. `earlier`: an earlier coordinator answered it."""
+        until_ms = now_ms + up.unknown_ms if up.unknown_ms > 0 else 0
+        # the coordinator that answered knew what the ledger's predecessor had admitted
+        told = up.applied > 0 and up.unknown_ms >= 0
+        if up.remembers_ms > 0 and not told:
+            until_ms = max(until_ms, now_ms - up.remembers_ms + life_ms)
+        return self.until(until_ms, earlier or up.remembers_ms == 0 or up.unknown_ms > 0)

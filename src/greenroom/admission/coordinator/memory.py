@@ -1,7 +1,7 @@
-"""What must be stored of a coordinator, as rows. A row is written before any answer that depends on
-it is sent. An older row counts more as held, not less. The line is not stored; ledgers report it
-again (`SyncDown.afresh`). The next coordinator shifts times by the age of the newest row, so clocks
-of machines may differ.
+"""A coordinator's stored state, as rows. A row is written before any answer that depends on it is
+sent. An older row counts more as held, never less. The line is not stored: ledgers report it again
+(`SyncDown.afresh`). The next coordinator shifts times by the age of the newest row, so machines'
+clocks may differ.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,20 +44,30 @@ class CenterRow(msgspec.Struct, frozen=True, array_like=True):
     retired: bool = False
     moved_in: int = 0
     moved_out: int = 0
-    on_the_way: tuple[
-        tuple[bytes, int], ...
-    ] = ()  # (id, last renewal) of sessions booked to it and not known to be taken over
-    seen: int = 0  # of all granted, how many have arrived there for certain
+    # (id, last renewal) of sessions booked to it and not known to be taken over
+    on_the_way: tuple[tuple[bytes, int], ...] = ()
+    seen: int = 0  # granted units that have arrived there
     fence_ms: int = 0  # the longest that may be in force; 0: never
     sources: tuple[str, ...] = ()  # of each that is on the way, which gift it is
     life_ms: int = 0  # the longest possible session there
 
 
+class StoredCoordinator(msgspec.Struct, frozen=True):
+    """`passed_ms`: age of the newest row. Not `complete`: newer rows may be lost, so nothing is
+    granted before every data center has reported what it holds.
+    """
+
+    room: RoomRow
+    rows: Mapping[str, CenterRow]
+    passed_ms: int = 0
+    complete: bool = True
+
+
 DISCONNECTED_MARGIN = 1.25
-"""So that a little growth needs no new row."""
+"""A little growth needs no new row."""
 
 Mark = tuple[int, ...]
-"""The rest is as good when older: it counts more, not less. The rate comes last."""
+"""The fields whose change needs a new row, the rate last; older values of the rest count more."""
 
 
 def mark_of(center: DataCenter) -> Mark:
@@ -76,7 +86,6 @@ def worth_writing(now: Mark, before: Mark) -> bool:
 
 
 def center_row(center: DataCenter, on_the_way: tuple[tuple[bytes, int, str], ...]) -> CenterRow:
-    """To be stored before the answer it describes is sent."""
     leaving: dict[int, int] = {}
     for when_ms, count in center.leaving:
         second = -(-when_ms // ROW_CELL_MS)
@@ -99,7 +108,6 @@ def _fence_ms(center: DataCenter) -> int:
 
 
 def room_row(coordinator: Coordinator) -> RoomRow:
-    """To be stored whenever it has changed."""
     return RoomRow(
         coordinator.total,
         tuple(sorted(coordinator.doubted)),
@@ -109,17 +117,9 @@ def room_row(coordinator: Coordinator) -> RoomRow:
 
 
 def recalled(
-    room: Room,
-    names: Sequence[str],
-    known: RoomRow,
-    rows: Mapping[str, CenterRow],
-    passed_ms: int,
-    now_ms: int,
-    complete: bool,
+    room: Room, names: Sequence[str], stored: StoredCoordinator, now_ms: int
 ) -> Coordinator:
-    """`passed_ms`: age of the newest row. Not `complete`: newer rows may have been lost, so nothing
-    is granted before every data center has reported what it holds.
-    """
+    known, rows, passed_ms = stored.room, stored.rows, stored.passed_ms
     coordinator = Coordinator((), room, now_ms)
     for name, row in rows.items():
         center = coordinator.data_centers[name] = DataCenter(name)
@@ -132,40 +132,29 @@ def recalled(
                 for (ticket_id, renewed_ms), source in zip(row.on_the_way, sources, strict=True)
             ]
             coordinator.transfers.recall(name, on_the_way, coordinator.doubted_until_ms)
-    if complete:
+    if stored.complete:
         coordinator.doubted_until_ms = known.doubted_until_ms + passed_ms
     coordinator.forgotten = Forgotten(
         known.forgotten_until_ms + passed_ms if known.forgotten_until_ms else 0, known.forgotten
     )
     listed = [name for name, row in rows.items() if not row.retired]
-    coordinator.reckon(known.total, known.doubted if complete else (*names, *listed))
+    coordinator.reckon(known.total, known.doubted if stored.complete else (*names, *listed))
     coordinator.configure(room)
     coordinator.enlist(names, now_ms)
     return coordinator
 
 
+_AS_STORED = (
+    "epoch", "heard", "answered", "granted", "returned_permits", "returned_freed", "used", "over",
+    "settled", "acknowledged", "orphans", "retired", "moved_in", "moved_out", "seen", "life_ms",
+)  # fmt: skip
+
+
 def _fill(center: DataCenter, row: CenterRow, passed_ms: int) -> None:
-    center.recalled, center.life_ms = True, row.life_ms
-    center.epoch, center.heard, center.answered, center.granted = (
-        row.epoch,
-        row.heard,
-        row.answered,
-        row.granted,
-    )
-    center.returned_permits, center.returned_freed = row.returned_permits, row.returned_freed
-    center.used, center.over, center.settled, center.acknowledged = (
-        row.used,
-        row.over,
-        row.settled,
-        row.acknowledged,
-    )
-    center.orphans, center.orphans_until_ms = row.orphans, row.orphans_until_ms + passed_ms
-    center.retired, center.moved_in, center.moved_out, center.seen = (
-        row.retired,
-        row.moved_in,
-        row.moved_out,
-        row.seen,
-    )
+    center.recalled = True
+    for name in _AS_STORED:
+        setattr(center, name, getattr(row, name))
+    center.orphans_until_ms = row.orphans_until_ms + passed_ms
     newest = row.answered + NUMBERS_AHEAD  # the row may be older than the newest answer
     center.allow_disconnected_rate(newest, row.disconnected_rate)
     center.fences.say(newest, row.fence_ms)

@@ -1,12 +1,12 @@
-"""How evenly the coordinator hands out permits while visitors wait: a token bucket that earns
-`(new_users_per_minute + what is left of it) / 60` permits a second, and saves three seconds of them
-and one more. A permit that comes back unused is earned again at once: otherwise every permit meant
-for a ghost would cost the whole line a turn.
+"""The coordinator's pace while visitors wait: a token bucket that earns `(new_users_per_minute + what
+is left of it) / 60` permits a second, and saves those of three seconds and one more. A permit that
+comes back unused is earned again at once, or every permit meant for a ghost would cost the line a
+turn.
 """
 
 SAVED_S = 3.0
-"""Twice the longest pause between two syncs. Each data center takes only its share of what is
-saved, so with less the bucket runs over before all have asked.
+"""Twice the longest pause between two syncs: each data center takes only its share of what is saved,
+so a smaller bucket would run over before all have asked.
 """
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from greenroom.admission.messages.places import FREE, PlacesDown, PlacesUp
 
 LEARNS_MS = 15_000
-"""A data center that does not say what has moved, because it is cut off, is waited for so long."""
+"""How long to wait for a data center that does not report what has moved because it is cut off."""
 
 
 @dataclass(slots=True)
 class _Learner:
     since_ms: int
     number: int = 0
-    """Answers after this one have what all others named."""
+    """Answers after this one name what all others reported."""
 
 
 class PlaceRelay:
-    """Of one room: the newest report of each data center. Times are the coordinator's."""
+    """The newest report of each data center, of one room."""
 
     __slots__ = ("_heard", "_learners")
 
@@ -30,7 +30,7 @@ class PlaceRelay:
             self._heard[name] = up
 
     def forget(self, name: str, now_ms: int) -> None:
-        """The ledger lost its state, is new, or was counted as lost."""
+        """The ledger lost its state, is new, or counted as lost."""
         self._heard.pop(name, None)
         if self._heard:  # else nothing has moved
             self._learners[name] = _Learner(now_ms)
@@ -38,7 +38,7 @@ class PlaceRelay:
     def has_learned(
         self, name: str, others: Collection[str], answered: int, applied: int, now_ms: int
     ) -> bool:
-        """Whether the answer after `answered` may have permits: it names all that has moved."""
+        """Whether the answer after `answered`, which names all that has moved, may have permits."""
         learner = self._learners.get(name)
         if learner is None:
             return True

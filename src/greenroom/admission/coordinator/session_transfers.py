@@ -11,7 +11,7 @@ from greenroom.admission.messages.moves import NOWHERE, MovesDown, MovesUp
 
 KnownDataCenters = Callable[[str], DataCenter | None]
 Doubts = Callable[[str], bool]
-"""Whether a data center may still be told of bookings of an earlier coordinator."""
+"""Whether bookings of an earlier coordinator may still be on their way to a data center."""
 
 
 @dataclass(slots=True)
@@ -21,16 +21,16 @@ class PendingTransfers:
     wanted: dict[bytes, str] = field(default_factory=dict)
     """Sessions there whose visitors are elsewhere."""
     claims: dict[bytes, tuple[str, int, str]] = field(default_factory=dict)
-    """id -> the data center that was asked, the last renewal that the ticket knows, and its home."""
+    """Id -> the data center asked, the last renewal that the ticket knows, and its home."""
     denied: set[bytes] = field(default_factory=set)
     missed: set[bytes] = field(default_factory=set)
-    """Claims on sessions that are not where their unit was booked last: by a kept turn one may have
-    begun since in the data center that the ticket names.
+    """Claims on sessions that are not where their unit was last booked: a kept turn may have begun
+    one since in the data center that the ticket names.
     """
     searched: set[bytes] = field(default_factory=set)
     """Claims of tickets that are over (`moves.NOWHERE`)."""
     taken: tuple[int, ...] = ()
-    """Numbers of its gifts that it names, and that are no longer on their way."""
+    """Numbers of its reported gifts that are no longer on their way."""
 
     def miss(self, ticket_id: bytes, owner: str, home: str) -> None:
         """`owner` has no such session: `home` is asked too, for a living one only."""
@@ -39,7 +39,7 @@ class PendingTransfers:
 
 
 class SessionTransfers:
-    """All moves of one room. Times are the coordinator's."""
+    """All moves of one room."""
 
     def __init__(
         self, known: KnownDataCenters, doubts: Doubts, names: Callable[[], Iterable[str]]
@@ -49,7 +49,7 @@ class SessionTransfers:
         self._places = PlaceRelay()
         self._by_data_center: dict[str, PendingTransfers] = {}
         self._whereabouts: dict[bytes, tuple[str, int]] = {}
-        """id -> where its unit was last booked or said to be, and until when that must be remembered; soonest
+        """Id -> where its unit was last booked or reported, and when that is forgotten, soonest
         first.
         """
 
@@ -65,12 +65,10 @@ class SessionTransfers:
     def book(
         self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int, remembered: int
     ) -> int:
-        """Applies counts, in any order; returns the change of the pool, only for what is unknown
-        from earlier times. A gift to a doubted data center is not booked yet: what that one has
-        taken over by then was booked by an earlier coordinator.
+        """Applies counts, in any order. A gift to a doubted data center is not booked yet: an earlier
+        coordinator may have booked it. Returns the change of the pool, by such bookings.
 
-        `remembered`: at most this many units that came to it then are still there, so they may be
-        among its orphans.
+        `remembered`: the most units of such bookings that may still be there, among its orphans.
         """
         change = self._book_gifts(center, up, now_ms, until_ms)
         strangers = max(0, up.arrived - center.moved_in)
@@ -86,7 +84,7 @@ class SessionTransfers:
         return change
 
     def _book_gifts(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> int:
-        """Returns how many had reached their ledgers in earlier times, where they are counted."""
+        """Returns how many gifts an earlier coordinator had booked."""
         before, booked, given = center.moved_out, 0, up.given
         first = up.given - len(up.gifts) + 1
         for number, ticket_id, to, age_ms in (
@@ -108,7 +106,7 @@ class SessionTransfers:
         return center.moved_out - before - booked
 
     def hear(self, center: DataCenter, up: MovesUp, now_ms: int, until_ms: int) -> None:
-        """Claims and denials, of the newest report only."""
+        """Claims and denials; call it for the newest report only."""
         self._forget(now_ms)
         self._turns.hear(center.name, up.turns, now_ms)
         self._places.hear(center.name, up.places)
@@ -149,7 +147,7 @@ class SessionTransfers:
         for ticket_id, home, age_ms in up.claims:
             if home in (center.name, NOWHERE):
                 self._follow(center.name, ticket_id, left, until_ms)
-            self._claim(center, pending, ticket_id, home, now_ms - age_ms, until_ms)
+            self._claim(center, ticket_id, home, now_ms - age_ms, until_ms)
 
     def has_learned(self, center: DataCenter, applied: int, now_ms: int) -> bool:
         """Whether the next answer may have permits (`PlaceRelay`)."""
@@ -158,10 +156,10 @@ class SessionTransfers:
         )
 
     def answer(self, center: DataCenter, now_ms: int) -> MovesDown | None:
-        """The message to this data center; None while no visitor has ever moved."""
+        """None while no visitor has ever moved."""
         pending = self._by_data_center.get(center.name)
         turns = None
-        if self._turns.heard:  # looking for the others costs more than the rest of a sync
+        if self._turns.heard:  # `_others` costs more than the rest of a sync
             turns = self._turns.answer(center.name, self._others(center.name), now_ms)
         places = None
         if self._places.heard:
@@ -183,15 +181,13 @@ class SessionTransfers:
         )
 
     def on_the_way(self, name: str) -> tuple[tuple[bytes, int, str], ...]:
-        """(id, last renewal, source) booked to a data center and not known to be taken over: to be
-        stored.
-        """
+        """(id, last renewal, source) booked to a data center and not known to be taken over."""
         pending = self._by_data_center.get(name)
         return tuple(pending.arrivals) if pending else ()
 
     def recall(self, name: str, arrivals: Iterable[tuple[bytes, int, str]], until_ms: int) -> None:
-        """Restores `on_the_way` of an earlier coordinator; where those units are is remembered
-        until then.
+        """Restores `on_the_way` of an earlier coordinator, and where those units are until
+        `until_ms`.
         """
         arrivals = tuple(arrivals)
         self._pending(name).arrivals.extend(arrivals)
@@ -211,12 +207,12 @@ class SessionTransfers:
     def _claim(
         self,
         center: DataCenter,
-        pending: PendingTransfers,
         ticket_id: bytes,
         home: str,
         renewed_ms: int,
         until_ms: int,
     ) -> None:
+        pending = self._by_data_center[center.name]
         missed = ticket_id in pending.missed
         owner_name = home if missed else self._whereabouts.get(ticket_id, (home, 0))[0]
         if any(ticket_id == one for one, *_ in pending.arrivals) or ticket_id in pending.denied:
@@ -239,11 +235,8 @@ class SessionTransfers:
     def _is_elsewhere(
         self, center: DataCenter, pending: PendingTransfers, ticket_id: bytes
     ) -> bool:
-        """Whether a ledger rightly lacks the session: its unit was booked to another one or is on
-        the way to it.
-
-        The claim then stays open, and the claimant's next report asks the data center that has the
-        unit by then.
+        """Whether a ledger rightly lacks the session: its unit was booked to another one or is on its
+        way. The claim stays open: the claimant's next report asks the data center that then has it.
         """
         booked = self._whereabouts.get(ticket_id)
         return booked is not None and (
@@ -253,8 +246,8 @@ class SessionTransfers:
     def _follow(
         self, name: str, ticket_id: bytes, left: Mapping[bytes, str], until_ms: int
     ) -> None:
-        """Goes by what a ledger says of its own gift where nothing newer is known: the coordinator
-        that booked it may be lost. It tells whom to ask, and moves no unit.
+        """Trusts a ledger about its own gift where nothing newer is known, as after the loss of the
+        coordinator that booked it. Only decides whom to ask; moves no unit.
         """
         to = left.get(ticket_id)
         booked = self._whereabouts.get(ticket_id, (name, 0))[0]
@@ -276,7 +269,7 @@ class SessionTransfers:
     def _bring(
         self, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int, source: str = ""
     ) -> int:
-        """Assigns one unit to a data center; returns 1 when nothing runs there any more."""
+        """Books one unit to a data center; returns 1 if nothing runs there."""
         center = self._known(to)
         if center is None or center.retired or center.given_up:
             return 1
@@ -293,7 +286,7 @@ class SessionTransfers:
     def _orphan(
         self, owner: DataCenter, ticket_id: bytes, to: str, renewed_ms: int, until_ms: int
     ) -> bool:
-        """Gives a unit of a ledger that lost its state to one of its visitors, one to one."""
+        """Gives one unit of a ledger that lost its state to one of its visitors."""
         if not owner.orphans:
             return False
         owner.orphans -= 1
@@ -303,8 +296,8 @@ class SessionTransfers:
     def _lost_on_the_way(
         self, center: DataCenter, pending: PendingTransfers, until_ms: int
     ) -> None:
-        """Booked by an earlier coordinator for an unknown ledger: unused until any such session
-        must have ended.
+        """Units that an earlier coordinator booked to an unknown ledger stay unused until any such
+        session must have ended.
         """
         lost = center.moved_in - center.arrived - len(pending.arrivals)
         if lost > 0:
@@ -313,7 +306,6 @@ class SessionTransfers:
             center.orphans_until_ms = until_ms
 
     def lengthen(self, longer_ms: int) -> None:
-        """What is remembered until a session must be over."""
         self._whereabouts = {
             ticket_id: (to, until_ms + longer_ms)
             for ticket_id, (to, until_ms) in self._whereabouts.items()

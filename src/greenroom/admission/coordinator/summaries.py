@@ -1,5 +1,5 @@
-"""What each data center is told of the others (`messages.room_summary`). Made for all at once, and
-at most so often that the cost for the coordinator does not grow with their number.
+"""Summaries of the other data centers for each (`messages.room_summary`). Made for all at once, and
+rarely enough that the coordinator's cost does not grow with their number.
 """
 
 from bisect import bisect_left
@@ -15,13 +15,13 @@ from greenroom.admission.messages.room_summary import CenterFigures, RoomSummary
 from greenroom.admission.queueing.line import GRACE_MS
 
 JOIN_MS = CALLED_REFRESH_MS * 5 // 4 + GRACE_MS
-"""A visitor who comes back in time takes the place by then."""
+"""By then a visitor who comes back in time has taken the place."""
 NAMED_MAX = 32
-"""Silent ones first, then by name; the others are told as one sum."""
+"""Silent ones first, then by name; the others are one sum."""
 EXACT_SECONDS = 128
-"""A line of arrivals in more different seconds is told in fewer steps."""
+"""Arrivals in more different seconds are summarised in steps."""
 FINER = 16
-"""One more visitor in sixteen makes a step."""
+"""A step is a sixteenth more visitors."""
 
 Waiters = Mapping[int, int]
 """Visitors in line by arrival second."""
@@ -39,12 +39,12 @@ class Summaries:
         self._rest: CenterFigures | None = None
         self._ahead: dict[str, Ahead] = {}
         self._settled: list[tuple[str, int]] = []
-        """The two that were heard longest ago: one of them is not the one that is told."""
+        """The two with the oldest reports: at least one is not the recipient."""
 
     def of(
         self, center: DataCenter, centers: Mapping[str, DataCenter], ranked: bool, now_ms: int
     ) -> RoomSummary | None:
-        """None: it has the newest, or a new coordinator has not heard everybody yet."""
+        """None: the center has the newest, or a new coordinator has not heard from everybody."""
         if now_ms >= self.due_ms:
             known = [one for one in centers.values() if not one.retired]
             self.due_ms = now_ms + period_ms(len(known))
@@ -79,7 +79,7 @@ class Summaries:
         )
         self._settled = sorted(
             [
-                # A coordinator that began lately may have been told only what has changed.
+                # reports to a new coordinator may be of changes only
                 (center.name, center.contact_ms - JOIN_MS if center.whole else 0)
                 for center in known
                 if center.reachable and center.contact_ms is not None
@@ -126,8 +126,8 @@ def _less(rest: CenterFigures, own: CenterFigures) -> CenterFigures:
 
 
 def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
-    """For each data center. In an even second the data centers follow each other by name, in an
-    odd one the other way round.
+    """For each data center. In even seconds data centers follow each other by name, in odd ones in
+    reverse.
     """
     total = Counter[int]()
     for line in lines.values():
@@ -137,7 +137,7 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
         return {}
     marks = _marks(seconds, total)
     everybody = _before(marks, seconds, total)
-    # Neighbours where nobody waits are told the same: of most rooms, most data centers.
+    # neighbours where nobody waits share one answer: most data centers of most rooms
     like: dict[str, str] = {}
     empty = ""
     for name in sorted(lines):
@@ -164,13 +164,13 @@ def ahead_elsewhere(lines: Mapping[str, Waiters]) -> dict[str, Ahead]:
 
 
 def _before(marks: Iterable[int], seconds: Sequence[int], line: Waiters) -> list[int]:
-    """How many of the line came before each mark."""
+    """How many waiters came before each mark."""
     passed = [0, *accumulate([line[second] for second in seconds])]
     return [passed[bisect_left(seconds, mark)] for mark in marks]
 
 
 def _marks(seconds: Sequence[int], total: Waiters) -> list[int]:
-    """Between which it is interpolated: with few seconds nothing is lost."""
+    """Seconds to interpolate between; exact for few seconds."""
     if len(seconds) <= EXACT_SECONDS:
         return sorted({at for second in seconds for at in (second - 1, second, second + 1)})
     marks, passed, next_at = [], 0, 0

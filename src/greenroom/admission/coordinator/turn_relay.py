@@ -13,7 +13,7 @@ class _Heard:
 
 
 class TurnRelay:
-    """Of one room: the newest report of each data center. Times are the coordinator's."""
+    """The newest report of each data center, of one room."""
 
     __slots__ = ("_heard",)
 

@@ -1,6 +1,5 @@
 """Everybody who waits without a permit anywhere, by arrival second. A change touches only its own
-seconds and the few that permits cover, so a query costs as little with 300 data centers as with
-two.
+seconds and the few that permits cover, so the cost does not grow with the number of data centers.
 """
 
 from bisect import bisect_left, insort
@@ -8,11 +7,11 @@ from typing import NamedTuple
 
 
 class Reach(NamedTuple):
-    sure: int  # its waiters before the edge: each gets one
-    edge_s: int | None  # the arrival second in which they run out; None: they do not
+    sure: int  # its waiters before the edge: each gets a permit
+    edge_s: int | None  # the arrival second in which permits run out; None: they do not
     edge_mine: int  # its waiters of that second
-    edge_all: int  # everybody's
-    edge_permits: int  # for all of those
+    edge_all: int  # all waiters of that second
+    edge_permits: int  # permits for those
 
 
 class Tally:
@@ -95,7 +94,7 @@ class WholeLine:
         share.covered = after
 
     def reach(self, name: str, permits: int) -> Reach:
-        """When the oldest get them; and this data center's part."""
+        """The part of a data center when the oldest waiters get the permits."""
         counts = self._all.counts
         edge_s = None
         for second in self._all.order:
@@ -118,6 +117,6 @@ class WholeLine:
 
 
 def rounded(part: int, whole: int, random_bits: int) -> int:
-    """Rounded at random so that the mean is exact."""
+    """`part / whole`, rounded at random so that the mean is exact."""
     quotient, rest = divmod(part, whole)
     return quotient + (random_bits % whole < rest)

@@ -1,6 +1,5 @@
-"""Visitors who may close the page, for analytics: a place that such a visitor leaves is abandoned
-when it can no longer be taken up, not when the visitor stops checking in. Nothing here takes part in
-any decision; a restart forgets it.
+"""Visitors who may close the page, for analytics: their place is abandoned when it can no longer be
+taken up, not when check-ins stop. No decision depends on it; a restart forgets it.
 """
 
 ABSENT_MAX = 100_000
@@ -12,14 +11,14 @@ class AbsentVisitors:
 
     def __init__(self) -> None:
         self.rows: dict[bytes, int] = {}
-        """Id -> 0 while in line, else the key of the place that was left."""
+        """Id -> 0 while in line, else the key of the place left."""
 
     def mark(self, ticket_id: bytes) -> None:
         if len(self.rows) < ABSENT_MAX:
             self.rows.setdefault(ticket_id, 0)
 
     def lose(self, ticket_id: bytes, key: int) -> bool:
-        """Whether this place, which is out of the line now, may still be taken up."""
+        """Returns whether this place, which has left the line, may still be taken up."""
         known = ticket_id in self.rows
         if known:
             self.rows[ticket_id] = key
@@ -30,7 +29,7 @@ class AbsentVisitors:
             self.rows[new] = self.rows.pop(old)
 
     def end(self, key: int) -> int:
-        """No place up to this key can be taken up any more. Returns how many that ends."""
+        """Forgets places up to this key, which are lost for good; returns how many."""
         ended = [ticket_id for ticket_id, lost in self.rows.items() if 0 < lost <= key]
         for ticket_id in ended:
             del self.rows[ticket_id]

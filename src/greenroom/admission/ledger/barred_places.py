@@ -1,6 +1,7 @@
 """A ledger's state of moves to another device among several data centers (`messages.places`)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from greenroom.admission.messages.places import ASK
 from greenroom.model.visit import Outcome, Standing
@@ -40,6 +41,14 @@ FAILED = Outcome(Standing.WAITING, storage_failed=True)
 
 def held(waiting: int, now_ms: int) -> Outcome:
     return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, waiting, searching=True)
+
+
+class PlaceMove(NamedTuple):
+    old: bytes
+    new: bytes
+    source: str
+    """The data center where it was begun."""
+    serial: int
 
 
 @dataclass(slots=True)

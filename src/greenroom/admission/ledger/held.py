@@ -1,5 +1,5 @@
-"""What a ledger tells visitors who are held: place, next try, and wait. Reads the line and decides
-nothing; only the moment changes at which a visitor in line is expected again.
+"""The ledger's answers to visitors who are held: place, next try and wait. Decides nothing; it only
+sets when a visitor in line is expected again.
 """
 
 from greenroom.admission.ledger.refresh import (
@@ -40,7 +40,6 @@ class HeldVisitors(LedgerState):
         )
 
     def _configure_line(self, room: Room) -> None:
-        """Another method begins without called visitors."""
         if room.queueing_method != self._method:
             self._method = room.queueing_method
             self._queueing = QUEUEING_METHODS[self._method]()
@@ -52,22 +51,9 @@ class HeldVisitors(LedgerState):
         self.waits.configure(room)
 
     def _outside(
-        self,
-        now_ms: int,
-        random_bits: int,
-        ahead: int,
-        arrival_ms: int,
-        unseen: int = 0,
-        room: bool = False,
+        self, now_ms: int, refresh_ms: int, ahead: int, arrival_ms: int, unseen: int = 0
     ) -> Outcome:
-        """The next try is soon, so the place gets real soon. `unseen` places before it will be real
-        then. `room`: the visitor has only to show the ticket.
-        """
-        refresh_ms = (
-            0
-            if self._rejecting
-            else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
-        )
+        """A visitor who is not in line yet. `unseen` visitors before this one are about to join."""
         estimate = not_before(
             whole_seconds(refresh_ms), self._estimate(ahead + unseen + 1, arrival_ms, now_ms)
         )
@@ -78,13 +64,8 @@ class HeldVisitors(LedgerState):
             return outcome
         return self._in_whole_line(self.elsewhere, outcome, make_key(arrival_ms, 0), now_ms)
 
-    def _untold(self, now_ms: int, random_bits: int, room: bool) -> Outcome:
+    def _untold(self, now_ms: int, refresh_ms: int) -> Outcome:
         waiting = len(self.line.slots)
-        refresh_ms = (
-            0
-            if self._rejecting
-            else soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
-        )
         outcome = Outcome(WAITING, 0, 0, now_ms, refresh_ms, 0, waiting, waiting, None, self.halted)
         if self.elsewhere is None:
             return outcome
@@ -129,17 +110,9 @@ class HeldVisitors(LedgerState):
         estimate = not_before(
             attempted_ms + refresh_ms - now_ms, self._estimate(rank + 1, key >> TIE_BITS, now_ms)
         )
+        waiting = len(line.slots)
         outcome = Outcome(
-            WAITING,
-            0,
-            0,
-            attempted_ms,
-            refresh_ms,
-            rank + 1,
-            rank,
-            len(line.slots),
-            estimate,
-            self.halted,
+            WAITING, 0, 0, attempted_ms, refresh_ms, rank + 1, rank, waiting, estimate, self.halted
         )
         if self.elsewhere is None:
             return outcome
@@ -155,13 +128,19 @@ class HeldVisitors(LedgerState):
         return table_of(places, waiting, able, last, made_ms, waits, self.elsewhere)
 
     def _is_new(self, key: int, now_ms: int) -> bool:
-        """Whether the visitor came so lately that nobody has waited for the longest interval."""
+        """Whether the visitor came within the longest interval between two tries."""
         return self.line_ms(now_ms) - (key >> TIE_BITS) < self._refresh_max_ms
 
     def _called(self, rank: int) -> bool:
         return self._open and self._queueing.called(
             len(self.line.slots), rank, self.lease.permits, self.lookahead.permits
         )
+
+    def _join_refresh(self, random_bits: int, room: bool = False) -> int:
+        """Soon, so that the visitor joins the line soon; `room`: only has to show the ticket."""
+        if self._rejecting:
+            return 0
+        return soon(random_bits, SHOW_REFRESH_MS if room else CALLED_REFRESH_MS)
 
     def _refresh(self, rank: int, estimate: Estimate | None, random_bits: int, first: bool) -> int:
         longest_ms = self._refresh_max_ms
@@ -178,16 +157,13 @@ class HeldVisitors(LedgerState):
 
     def _estimate(self, position: int, arrival_ms: int, now_ms: int) -> Estimate | None:
         """None: admissions are stopped, or there is no reliable estimate."""
-        known = self._open and not self.halted
-        return (
-            self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms)
-            if known
-            else None
-        )
+        if not self._open or self.halted:
+            return None
+        return self.waits.estimate(self.lease, position, len(self.line.slots), arrival_ms, now_ms)
 
 
 def with_others(outcome: Outcome, elsewhere: Elsewhere, key: int, connected: bool) -> Outcome:
-    """As in the whole line; a place that is not real stays none."""
+    """Place and counts in the whole line; a visitor without a place still has none."""
     more = elsewhere.ahead(key)
     return replace(
         outcome,

@@ -85,16 +85,11 @@ class Ledger(HeldVisitors):
             and self.newcomers.crowded(self.lease.at_hand(now_ms) - len(self.line.slots), now_ms)
         )
         unknown = full and not self.line.slots and not self.waits.outlook.current(now_ms)
+        refresh_ms = self._join_refresh(random_bits, source is not None)
         if unknown or not told:  # no ticket has come back: how many came before is unknown
-            return self._untold(now_ms, random_bits, source is not None)
-        return self._outside(
-            now_ms,
-            random_bits,
-            len(self.line.slots),
-            self.line_ms(now_ms),
-            self._unseen,
-            source is not None,
-        )
+            return self._untold(now_ms, refresh_ms)
+        waiting = len(self.line.slots)
+        return self._outside(now_ms, refresh_ms, waiting, self.line_ms(now_ms), self._unseen)
 
     def arrive_provisionally(self, ticket_id: bytes, now_ms: int) -> Outcome:
         """Admits a request that cannot wait for PROVISIONAL_MS while there is room to spare; else
@@ -137,7 +132,7 @@ class Ledger(HeldVisitors):
             self.sweep(now_ms, SWEEP_SLICE)
         if slot < 0:
             if self._rejecting:
-                return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
+                return self._outside(now_ms, 0, line.rank(key), arrival_ms_of(key))
             slot = self._join(ticket_id, key, now_ms)
         rank = line.rank(key)
         lease = self.lease
@@ -186,7 +181,8 @@ class Ledger(HeldVisitors):
         if slot < 0:
             if self.failures.rows and self.failures.is_kept(ticket_id, now_ms):
                 return self._over(ticket_id, now_ms)
-            return self._outside(now_ms, random_bits, line.rank(key), arrival_ms_of(key))
+            refresh_ms = self._join_refresh(random_bits)
+            return self._outside(now_ms, refresh_ms, line.rank(key), arrival_ms_of(key))
         return self._early(slot, now_ms)
 
     def reclaim(self, ticket_id: bytes, key: int, now_ms: int, random_bits: int) -> Outcome:
@@ -376,9 +372,8 @@ class Ledger(HeldVisitors):
         self.provisional.undo(ticket_id)
         self.lease.unspend(source, paced)
         if place is None:
-            return self._outside(
-                now_ms, random_bits, len(self.line), self.line_ms(now_ms), self._unseen
-            )
+            refresh_ms, waiting = self._join_refresh(random_bits), len(self.line)
+            return self._outside(now_ms, refresh_ms, waiting, self.line_ms(now_ms), self._unseen)
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
             self.waits.tempo.count(-1)

@@ -1,6 +1,4 @@
-"""How many permits are expected within one try of a visitor who is called: the pace of admissions
-times the gap between two tries.
-"""
+"""Permits expected between two tries of a called visitor: the admission rate times that gap."""
 
 from greenroom.admission.ledger.refresh import CALLED_REFRESH_MS
 

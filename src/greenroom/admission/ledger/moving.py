@@ -1,7 +1,7 @@
-"""A place, session or kept turn that goes on under another ticket id, on another device.
+"""Moves a place, session or kept turn to another ticket id, on another device.
 
-The old id is spent in the same operation, so of two ids never both have it, however often and
-wherever either is brought again.
+The same operation spends the old id, so two ids never both have it, however often and wherever
+either is brought again.
 """
 
 from greenroom.admission.ledger.failures import KEPT, USED, parts_of
@@ -12,10 +12,10 @@ from greenroom.model.visit import Standing
 
 
 def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int) -> Standing:
-    """What moved: ACTIVE a session, WAITING a place, GONE nothing: the id is spent or unknown.
+    """Returns what moved: ACTIVE a session, WAITING a place, GONE nothing.
 
-    `absent`: a waiting ticket of the old id is still good, so a place that is unknown here moves
-    too: the new ticket takes it with its next try. So does a turn that is kept: see `take_turn`.
+    `absent`: a waiting ticket of the old id is still good, so an unknown place moves too: the new
+    ticket takes it with its next try. So does a kept turn: see `take_turn`.
     """
     sessions, line = ledger.sessions, ledger.line
     renewed_ms = ledger.living(old, now_ms)
@@ -46,7 +46,7 @@ def move(ledger: LedgerState, old: bytes, new: bytes, absent: bool, now_ms: int)
 
 
 def row_moves(ledger: LedgerState, old: bytes, new: bytes, now_ms: int) -> bool:
-    """Whether there is one."""
+    """Returns whether there is one."""
     row = ledger.failures.known(old, now_ms)
     if row:
         del ledger.failures.rows[old]
@@ -58,7 +58,7 @@ def row_moves(ledger: LedgerState, old: bytes, new: bytes, now_ms: int) -> bool:
 
 
 def take_turn(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> bool:
-    """Whether the turn was kept; now its visitor waits for a permit by the old key."""
+    """Uses a kept turn: the visitor now waits for a permit by the old key."""
     taken = ledger.failures.take(ticket_id, now_ms)
     if taken:
         ledger.log.append(pack(FAILED, ticket_id, ledger.failures.rows[ticket_id]))
@@ -67,7 +67,7 @@ def take_turn(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> bool:
 
 
 def move_back(ledger: LedgerState, old: bytes, new: bytes) -> None:
-    """Undoes the last move, which could not be written."""
+    """Undoes the last move, which could not be stored."""
     row = ledger.failures.rows.pop(new, 0)
     if row:
         ledger.failures.put(old, row)

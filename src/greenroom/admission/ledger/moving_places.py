@@ -1,4 +1,4 @@
-"""A ledger's operations on moves to another device among several data centers (`messages.places`)."""
+"""A ledger's side of moves to another device among several data centers (`messages.places`)."""
 
 from itertools import islice
 
@@ -12,6 +12,7 @@ from greenroom.admission.ledger.barred_places import (
     SEEN_MS,
     Barred,
     OpenMove,
+    PlaceMove,
     held,
 )
 from greenroom.admission.ledger.failures import WINDOW_MS
@@ -38,7 +39,7 @@ from greenroom.model.visit import Outcome, Standing
 def move_among(
     ledger: LedgerState, old: bytes, new: bytes, absent: bool, nonce: int, now_ms: int
 ) -> Outcome:
-    """As `moving.move`, asked again by the same press while the outcome is `searching`."""
+    """As `moving.move`; the same press calls it again while the outcome is `searching`."""
     places = ledger.moving_places
     asked = places.asked.get(old)
     if asked is not None and asked.nonce == nonce:
@@ -63,12 +64,12 @@ def move_among(
     asked = places.asked[old] = OpenMove(new, serial, nonce, absent, here, now_ms)
     places.olds[new] = old
     places.spoken = True
-    _hold(ledger, old, new, ledger.data_center, serial, here, now_ms)
+    _hold(ledger, PlaceMove(old, new, ledger.data_center, serial), here, now_ms)
     return held(len(ledger.line), now_ms)
 
 
 def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
-    """None while there is nothing to say, and never was."""
+    """None while there is nothing to report, and never was."""
     places = ledger.moving_places
     if not places.spoken:
         return None
@@ -83,7 +84,7 @@ def report(ledger: LedgerState, now_ms: int) -> PlacesUp | None:
     places.barred = {one: bar for one, bar in places.barred.items() if bar.until_ms > now_ms}
     _thin(ledger, now_ms)
     places.seen = {one: seen for one, seen in places.seen.items() if seen[2] > now_ms}
-    # all of them: who hears that a move is over hears with it what was asked before (`arrives`)
+    # all of them: whoever learns that a move is over learns what was asked before too (`arrives`)
     asks = [
         (old, asked.new, asked.serial, asked.phase)
         for old, asked in places.asked.items()
@@ -101,14 +102,14 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
             places.spoken = True
             if own is not None and own.phase == ASK:
                 _cancel(ledger, old, own, FAILED, now_ms)
-            _commit(ledger, old, new, source or ledger.data_center, serial, now_ms)
+            _commit(ledger, PlaceMove(old, new, source or ledger.data_center, serial), now_ms)
     said = []
     for old, new, source, serial, phase in down.asks:
         places.spoken = True
         newest, answer, _ = places.seen.pop((old, source), ((0, ASK), FREE, 0))
         if (serial, phase) > newest:
             newest = serial, phase
-            answer = _answer(ledger, old, new, source, serial, phase, now_ms)
+            answer = _answer(ledger, PlaceMove(old, new, source, serial), phase, now_ms)
         places.seen[old, source] = newest, answer, now_ms + SEEN_MS
         if phase != ASK:  # also where a source that lost its state cancels what it had committed
             said.append((old, source, serial, phase, DONE))
@@ -130,7 +131,7 @@ def hear(ledger: LedgerState, down: PlacesDown, now_ms: int) -> None:
 
 
 def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
-    """A session came, or what is known of the origin's failures, whose visitor has moved on."""
+    """A session or failure row came, whose visitor may have moved on."""
     barred = ledger.moving_places.barred.get(ticket_id)
     if barred is not None and barred.moved:
         _session_moves(ledger, ticket_id, barred.new, barred.source, now_ms)
@@ -140,7 +141,7 @@ def arrived(ledger: LedgerState, ticket_id: bytes, now_ms: int) -> None:
 
 
 def _thin(ledger: LedgerState, now_ms: int) -> None:
-    """Of too many, bars that are old enough for the spent id to refuse all that may still come."""
+    """Drops bars that are so old that the spent id alone refuses all that may still come."""
     barred = ledger.moving_places.barred
     if len(barred) < BARRED_MAX - ASKED_MAX:
         return
@@ -151,7 +152,6 @@ def _thin(ledger: LedgerState, now_ms: int) -> None:
 
 
 def _moved(ledger: LedgerState) -> tuple[tuple[bytes, bytes, str, int], ...]:
-    """The newest."""
     places, here = ledger.moving_places, ledger.data_center
     found = [
         (-bar.until_ms, old, bar.new, "" if bar.source == here else bar.source, bar.serial)
@@ -162,7 +162,7 @@ def _moved(ledger: LedgerState) -> tuple[tuple[bytes, bytes, str, int], ...]:
 
 
 def _look(ledger: LedgerState, old: bytes, asked: OpenMove, now_ms: int) -> None:
-    """Whether a session has come, or the time is up."""
+    """Settles the move if its session has come or the time is up."""
     if asked.outcome is not None:
         return
     late = now_ms - asked.since_ms >= PENDING_MS
@@ -188,23 +188,15 @@ def _known(ledger: LedgerState, old: bytes, now_ms: int) -> int:
     return PLACE if old in ledger.line.slots else FREE
 
 
-def _hold(
-    ledger: LedgerState,
-    old: bytes,
-    new: bytes,
-    source: str,
-    serial: int,
-    known: int,
-    now_ms: int,
-) -> None:
-    """Nobody enters with this id before it is known whether it moves; who is inside, stays."""
-    _drop(ledger, old)
+def _hold(ledger: LedgerState, begun: PlaceMove, known: int, now_ms: int) -> None:
+    """Bars the id until it is known whether it moves; a session stays."""
+    _drop(ledger, begun.old)
     if known in (FREE, PLACE):
-        _bar(ledger, old, new, source, serial, now_ms, False)
+        _bar(ledger, begun, now_ms, moved=False)
         return
     until_ms = now_ms + ledger.life_ms
-    barred = Barred(source, serial, new, now_ms, until_ms, False, spent=False)
-    ledger.moving_places.barred[old] = barred
+    barred = Barred(begun.source, begun.serial, begun.new, now_ms, until_ms, False, spent=False)
+    ledger.moving_places.barred[begun.old] = barred
 
 
 def _drop(ledger: LedgerState, old: bytes) -> None:
@@ -213,9 +205,8 @@ def _drop(ledger: LedgerState, old: bytes) -> None:
         ledger.drop_place(old)
 
 
-def _bar(
-    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, now_ms: int, moved: bool
-) -> None:
+def _bar(ledger: LedgerState, begun: PlaceMove, now_ms: int, moved: bool) -> None:
+    old, new, source, serial = begun
     until_ms = ledger.sessions.spend_place(old, now_ms)
     ledger.log.append(pack(END, old, until_ms))
     until_ms = max(until_ms, now_ms + ledger.life_ms + SOURCE_SLACK_MS)
@@ -224,11 +215,9 @@ def _bar(
 
 def _lift(ledger: LedgerState, old: bytes, source: str, serial: int, now_ms: int) -> None:
     barred = ledger.moving_places.barred.get(old)
-    if barred is not None and (barred.source, barred.serial, barred.moved) == (
-        source,
-        serial,
-        False,
-    ):
+    if barred is None or barred.moved:
+        return
+    if (barred.source, barred.serial) == (source, serial):
         del ledger.moving_places.barred[old]
         if barred.spent:
             row_moves(ledger, barred.new, old, now_ms)
@@ -236,10 +225,8 @@ def _lift(ledger: LedgerState, old: bytes, source: str, serial: int, now_ms: int
             ledger.log.append(pack(END, old, 0))
 
 
-def _answer(
-    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, phase: int, now_ms: int
-) -> int:
-    places = ledger.moving_places
+def _answer(ledger: LedgerState, begun: PlaceMove, phase: int, now_ms: int) -> int:
+    places, (old, new, source, serial) = ledger.moving_places, begun
     if phase == CANCEL:
         _lift(ledger, old, source, serial, now_ms)
         return DONE
@@ -249,7 +236,7 @@ def _answer(
     if own is not None and own.phase == ASK and phase == ASK:
         if serial >= own.serial:
             return BUSY
-        _cancel(ledger, old, own, FAILED, now_ms)  # of two presses the earlier one
+        _cancel(ledger, old, own, FAILED, now_ms)  # the earlier of two presses wins
     told = places.told(old, 0, now_ms)
     known = _known(ledger, old, now_ms)
     if phase == ASK:
@@ -257,19 +244,17 @@ def _answer(
             return BUSY if told.searching else SPENT
         if known in (FREE, PLACE):
             row_moves(ledger, old, new, now_ms)
-        _hold(ledger, old, new, source, serial, known, now_ms)
+        _hold(ledger, begun, known, now_ms)
         return known
-    _commit(ledger, old, new, source, serial, now_ms)
+    _commit(ledger, begun, now_ms)
     return DONE
 
 
-def _commit(
-    ledger: LedgerState, old: bytes, new: bytes, source: str, serial: int, now_ms: int
-) -> None:
-    _drop(ledger, old)  # a ledger that lost its state, or is new, was not asked
-    if _known(ledger, old, now_ms) == SESSION:
-        _session_moves(ledger, old, new, source, now_ms)
-    _bar(ledger, old, new, source, serial, now_ms, True)
+def _commit(ledger: LedgerState, begun: PlaceMove, now_ms: int) -> None:
+    _drop(ledger, begun.old)  # a ledger that lost its state, or is new, was not asked
+    if _known(ledger, begun.old, now_ms) == SESSION:
+        _session_moves(ledger, begun.old, begun.new, begun.source, now_ms)
+    _bar(ledger, begun, now_ms, moved=True)
 
 
 def _session_moves(ledger: LedgerState, old: bytes, new: bytes, source: str, now_ms: int) -> None:
@@ -294,7 +279,7 @@ def _decide(ledger: LedgerState, old: bytes, asked: OpenMove, known: int, now_ms
     if known != SESSION:
         asked.outcome = Outcome(Standing.WAITING)
         row_moves(ledger, old, asked.new, now_ms)
-    _commit(ledger, old, asked.new, ledger.data_center, asked.serial, now_ms)
+    _commit(ledger, PlaceMove(old, asked.new, ledger.data_center, asked.serial), now_ms)
 
 
 def _cancel(

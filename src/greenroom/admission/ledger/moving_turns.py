@@ -18,11 +18,11 @@ from greenroom.admission.messages.turns import EVERYWHERE, TurnsDown, TurnsUp
 from greenroom.admission.records import FAILED, pack
 
 SEEK_MS = 15_000
-"""A visitor whose turn may be kept elsewhere is held this long: four syncs, and once more for one
-who moves again meanwhile.
+"""How long a visitor is held whose turn another data center may keep: four syncs, twice for one who
+moves again meanwhile.
 """
 ASKED_MS = 5_000
-"""Who has not asked again by then is at another data center, or gone. Pages ask every second."""
+"""A visitor who has not asked again by then has left. Pages ask every second."""
 
 
 class MovingTurns:
@@ -42,26 +42,24 @@ class MovingTurns:
     )
 
     def __init__(self, failures: Failures, revive: Callable[[bytes], None]) -> None:
-        """`revive`: lets an id that had its session take a place again."""
+        """`revive`: lets a spent id take a place again."""
         self._failures, self._revive = failures, revive
         self.lasts_ms = TURN_KEPT_MS + GAP_MS
-        """After the end of a session as its ticket knows it."""
+        """Since the end of a session as its ticket knows it."""
         self.elsewhere = False
         self.leaving: dict[tuple[bytes, str], tuple[int, int]] = {}
-        """(id, to) -> serial, row: named until `to` has it."""
+        """(id, to) -> serial, row: reported until `to` has it."""
         self.left: dict[bytes, int] = {}
-        """Turns that were kept here: id -> until when that must be remembered."""
+        """Turns once kept here: id -> when it is forgotten."""
         self.seeks: dict[bytes, tuple[int, int]] = {}
-        """Id -> since when, and when its visitor asked last."""
+        """Id -> since when, and when its visitor last asked."""
         self._got: tuple[tuple[bytes, str, int], ...] = ()
         self._seen: dict[tuple[bytes, str], tuple[int, int]] = {}
-        """(id, source) -> serial, and until when it is remembered."""
+        """(id, source) -> serial, and when it is forgotten."""
         self._spoken = False
 
     def leave(self, ticket_id: bytes, to: str, now_ms: int) -> list[bytes]:
-        """What is known of this visitor goes to `to`; a kept turn is not here any more. Returns
-        records.
-        """
+        """Sends the visitor's row to `to`, with a kept turn. Returns records."""
         row = self._failures.known(ticket_id, now_ms)
         if not row:
             return []
@@ -77,9 +75,9 @@ class MovingTurns:
         return [pack(FAILED, ticket_id, 0)]
 
     def replaced(self, ticket_id: bytes, now_ms: int) -> list[bytes]:
-        """A permit was spent because the session cannot be reached: what the other data center keeps
-        would be a second turn. Whom the origin never failed has a row then, but no turn. Returns
-        records.
+        """A permit was spent because the session cannot be reached: a turn kept in the other data
+        center would be a second one. Also makes a row, with no turn, for a visitor whom the origin
+        never failed. Returns records.
         """
         row = self._failures.absorb(ticket_id, row_of(now_ms // 1000, 0, USED), now_ms)
         return [pack(FAILED, ticket_id, row)]
@@ -94,7 +92,7 @@ class MovingTurns:
         return True
 
     def report(self, now_ms: int) -> TurnsUp | None:
-        """None while there is nothing to say, and never was."""
+        """None while there is nothing to report, and never was."""
         self.leaving = {
             one: named
             for one, named in self.leaving.items()
@@ -130,7 +128,7 @@ class MovingTurns:
             if serial <= self._seen.get((ticket_id, source), (0, 0))[0]:
                 continue
             self._seen[ticket_id, source] = serial, now_ms + WINDOW_MS
-            since_s = -((age_ms - now_ms) // 1000)  # rounded up: what was called safe is given
+            since_s = -((age_ms - now_ms) // 1000)  # rounded up: the visitor gets what was promised
             row = row_of(since_s, min(offset_s, OFFSET_MOST_S), state)
             was_taken = self._failures.is_taken(ticket_id, now_ms)
             if known := self._failures.absorb(ticket_id, row, now_ms):

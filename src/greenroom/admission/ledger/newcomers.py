@@ -2,11 +2,10 @@
 
 Theory. *Unconfirmed* sessions, whose ticket has not come back, have a share of both limits:
 
-- They hold at most one PART-th of `total_active_users` (at least 1).
-- Of the admissions of any 60 s, at most one PART-th of `new_users_per_minute` (at least 1) is
-  unconfirmed.
-- The last free place of the room and the last admission of the minute are never given to one,
-  unless that limit is 1.
+- They hold at most one PART-th of `total_active_users`, and of the admissions of any 60 s at most
+  one PART-th of `new_users_per_minute` (each at least 1).
+- None gets the last free place of the room or the last admission of the minute, unless that limit
+  is 1.
 
 Each data center has an even part of the share. Sessions keep their duration: the parts of a page
 may be outside the room, so an honest reader stays unconfirmed until the next click.
@@ -16,20 +15,17 @@ from greenroom.admission.lease import WINDOW_MS, Lease
 from greenroom.model.room import Room
 
 SLOT_MS = 2_500
-"""Admissions of a minute are counted by slots of this width; a slot counts until all of it is more
-than 60 s old.
+"""Width of the slots that count a minute's admissions; a slot counts until all of it is over 60 s
+old.
 """
 
 PART = 4
-"""Unconfirmed sessions use at most one part in so many of either limit, and at least 1."""
 
 RING = WINDOW_MS // SLOT_MS + 1
 
 
 class Newcomers:
-    """Of one ledger. Times are its milliseconds. Which sessions are unconfirmed is in
-    `Sessions.unshown`.
-    """
+    """`Sessions.unshown` has the unconfirmed sessions."""
 
     __slots__ = (
         "_always",
@@ -52,7 +48,6 @@ class Newcomers:
         self._sent = self._sent_s = 0
 
     def configure(self, room: Room) -> None:
-        """As the room says. Where admissions have no limit there is nothing that could be used up."""
         self._always = room.confirm_newcomers is True
         self.watches = room.confirm_newcomers == "auto" and room.queueing_method != "passthrough"
         self._total_limit, self._minute_limit = room.total_active_users, room.new_users_per_minute
@@ -60,8 +55,8 @@ class Newcomers:
             self._slots, self._minute = [0] * RING, 0
 
     def confirms(self, unshown: int, data_centers: int, now_ms: int) -> bool:
-        """Whether newcomers must show their ticket now, because `unshown` sessions use up the
-        share, or always.
+        """Whether newcomers must show their ticket now: always, or because the `unshown` sessions
+        use up the share.
         """
         if not self.watches:
             return self._always
@@ -72,8 +67,8 @@ class Newcomers:
         )
 
     def crowded(self, at_hand: int, now_ms: int) -> bool:
-        """Whether, with this one, more newcomers were sent to show their ticket within a second
-        than there are permits at hand.
+        """Counts a newcomer sent to show the ticket; returns whether this second has more of them
+        than permits at hand.
         """
         if now_ms // 1000 != self._sent_s:
             self._sent_s, self._sent = now_ms // 1000, 0
@@ -81,7 +76,7 @@ class Newcomers:
         return self._sent > at_hand
 
     def takes_the_last(self, lease: Lease, waiting: int, now_ms: int) -> bool:
-        """Whether one more admission would use the last free place, or the last one of this minute,
+        """Whether one more admission would use the last free place, or the minute's last admission,
         as far as this ledger knows.
         """
         if not self.watches:
@@ -99,9 +94,7 @@ class Newcomers:
         self._count(begun_ms, 1)
 
     def see(self, begun_ms: int, now_ms: int) -> None:
-        """The ticket of a newcomer who was admitted then came back, or the admission did not
-        happen.
-        """
+        """The ticket of a newcomer admitted then came back, or that admission was undone."""
         self.turn(now_ms)
         self._count(begun_ms, -1)
 

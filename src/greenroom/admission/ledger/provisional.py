@@ -1,12 +1,12 @@
 """Provisional sessions: requests that cannot wait (an image, a webhook, HEAD) pass on a permit.
 
-One is an ordinary session whose last renewal is set so far back that it ends PROVISIONAL_MS after
+Each is an ordinary session whose last renewal is set so far back that it ends PROVISIONAL_MS after
 its admission, so both limits stay exact. Bringing the ticket back in that time makes it a full one.
-Together they use at most a SHARE of either limit, and none is let in while visitors wait
-(docs/explanation/admission.md).
+Together they use at most one SHARE-th of either limit (at least 1), and none begins while visitors
+wait (docs/explanation/admission.md).
 
-They are not paced (`pacing`): a page that brings sixty at once would lose fifty, and no one would
-ask for those again. So SHARE bounds how many reach the origin at once.
+They are not paced (`pacing`): a page that brings sixty at once would lose fifty, which nobody would
+request again. SHARE bounds how many reach the origin at once.
 """
 
 from collections import deque
@@ -14,28 +14,21 @@ from collections import deque
 from greenroom.admission.lease import WINDOW_MS
 
 PROVISIONAL_MS = 10_000
-"""How long a session lives whose ticket does not come back: a page's parts, and the next request of
-its client, come within that time.
-"""
+"""A page's parts, and its client's next request, come within that time."""
 
 SHARE = 4
-"""Provisional sessions use at most one part in so many of either limit, and at least 1."""
 
 CALLS = 2
-"""For how many calls to the coordinator such a request waits where the lease ran dry. It does not
-come back, so one that finds the coordinator being asked already waits for a call of its own too."""
+"""Requests to the coordinator that such a request waits for where the lease ran dry. It does not
+come back, so one that arrives during a request waits for its own too."""
 
 
 class Provisional:
-    """The provisional sessions of one ledger that are not full ones yet, and their admissions of
-    the last 60 s.
-    """
-
     __slots__ = ("_active", "_minute", "_over")
 
     def __init__(self) -> None:
         self._active: dict[bytes, int] = {}  # id -> when it was admitted, oldest first
-        self._over: dict[bytes, int] = {}  # the same, for as long again: not swept yet
+        self._over: dict[bytes, int] = {}  # the same for as long again: may not be swept yet
         self._minute: deque[int] = deque()
 
     def has_room(
@@ -46,12 +39,10 @@ class Provisional:
     def left(
         self, now_ms: int, data_centers: int, total_active_users: int, new_users_per_minute: int
     ) -> int:
-        """How many more may be let in; not above 0: none. `data_centers`: how many share the
-        limits.
+        """How many more may be admitted (may be negative).
 
-        Each ledger has an even part of the share. What a ledger holds at the moment says nothing
-        about its part: permits are leased a few at a time, and move between data centers within the
-        minute that counts.
+        Each of the `data_centers` has an even part of the share, whatever it holds: permits are
+        leased a few at a time, and move between data centers within the minute that counts.
         """
         active, minute = self._active, self._minute
         while minute and minute[0] <= now_ms - WINDOW_MS:
@@ -84,11 +75,11 @@ class Provisional:
         return ticket_id in self._active or ticket_id in self._over
 
     def since(self, ticket_id: bytes, since_ms: int) -> bool:
-        """Whether it is such a session, and began later than that."""
+        """Whether it is a provisional session that began later."""
         return self._active.get(ticket_id, self._over.get(ticket_id, 0)) > since_ms
 
     def fulfil(self, ticket_id: bytes) -> int | None:
-        """The ticket came back: a full session from now on. When it was admitted; None for one that
+        """The ticket came back: a full session from now on. Returns when it was admitted; None if it
         is not provisional.
         """
         return self._active.pop(ticket_id, self._over.pop(ticket_id, None))

@@ -1,16 +1,14 @@
-"""When a visitor refreshes: soon if called, otherwise the sooner the nearer to the front, and never
-a crowd at once.
-"""
+"""When a visitor refreshes: soon if called, else sooner near the front, and never a crowd at once."""
 
 from greenroom.model.visit import Estimate
 
 CALLED_REFRESH_MS = 2_000
 
 SHOW_REFRESH_MS = 750
-"""Pages count in whole seconds and are told one."""
+"""Pages count in whole seconds: one."""
 
 FIRST_REFRESH_MS = 20_000
-"""Those who never come back are known soon, however rarely the others are asked."""
+"""Visitors who never come back are noticed soon, however long the room's interval."""
 
 
 def soon(random_bits: int, value_ms: int = CALLED_REFRESH_MS) -> int:
@@ -22,8 +20,8 @@ def later(longest_ms: int, random_bits: int) -> int:
 
 
 def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: int) -> int:
-    """A third of the wait, at most `longest_ms`. The first few try often however slow the line is:
-    should the head be a ghost, the next is there.
+    """A third of the wait, at most `longest_ms`. The first few try often however slow the line: if
+    the first is a ghost, the next is there.
     """
     wait_ms = CALLED_REFRESH_MS * (rank + 1)
     if wait_ms > longest_ms:
@@ -38,5 +36,5 @@ def by_rank(rank: int, estimate: Estimate | None, longest_ms: int, random_bits: 
 
 
 def spread(value_ms: int, percent: int, random_bits: int) -> int:
-    """So that a crowd does not come back in step."""
+    """Keeps a crowd from coming back in step."""
     return value_ms + value_ms * percent * ((random_bits & 0xFFFF) - 0x8000) // (100 << 15)

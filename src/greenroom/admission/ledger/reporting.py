@@ -1,5 +1,5 @@
-"""What a ledger has told the coordinator and what not: the numbers of its reports, changed seconds
-of the line, and its arrival rate.
+"""What a ledger has reported: report numbers, changed seconds of the line, arrival rate; and when it
+may request permits.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Borrowing:
 
 
 class Reporting:
-    """Of one epoch. Times are milliseconds."""
+    """Of one epoch."""
 
     __slots__ = (
         "_reported_ms",
@@ -48,7 +48,7 @@ class Reporting:
     def __init__(self, now_ms: int) -> None:
         self.number = 0
         self.whole = True
-        """The coordinator may not know any of the line: the next report is complete."""
+        """Whether the next report is complete, because the coordinator may not know the line."""
         self.newcomers = 0
         self.arrivals_per_s = 0.0
         self.borrowing = Borrowing()
@@ -56,13 +56,13 @@ class Reporting:
         self._untold: set[int] = set()  # arrival seconds whose count the coordinator may not know
 
     def begin_epoch(self, now_ms: int) -> None:
-        """The arrival rate goes on."""
+        """Keeps the arrival rate."""
         self.number, self.whole = 0, True
         self.borrowing = Borrowing()
         self._reported_ms = now_ms
 
     def begin(self, now_ms: int, want: int, changed: set[int]) -> None:
-        """`changed` seconds of the line are taken over."""
+        """Empties `changed`, the seconds of the line to report."""
         passed_ms = now_ms - self._reported_ms
         if passed_ms > 0:
             rate = self.newcomers * 1000 / passed_ms
@@ -74,15 +74,12 @@ class Reporting:
         changed.clear()
 
     def seconds(self, waiting: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-        """All of them in a whole report, else those that changed."""
-        return (
-            tuple(waiting.items())
-            if self.whole
-            else tuple([(second, waiting.get(second, 0)) for second in self._untold])
-        )
+        if self.whole:
+            return tuple(waiting.items())
+        return tuple([(second, waiting.get(second, 0)) for second in self._untold])
 
     def answered(self, number: int, afresh: bool) -> bool:
-        """Returns whether that report is the newest. `afresh`: the next one shall be whole."""
+        """Returns whether that report is the newest. `afresh`: the next one must be complete."""
         if number != self.number:
             return False
         self._untold.clear()

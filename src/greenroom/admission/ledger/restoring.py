@@ -1,4 +1,4 @@
-"""How a ledger takes over what an earlier life of it has written down."""
+"""Restores a ledger from its stored records."""
 
 from greenroom.admission.lease import CLOSING_MS
 from greenroom.admission.ledger.failures import parts_of
@@ -14,11 +14,12 @@ def restore(
     ended_ms: int = 0,
     older: bool = False,
 ) -> None:
-    """Into an empty ledger. `ended_ms`: when an operator ended all sessions; those renewed before
-    that do not come back, and their units may be closing: every id counts that may have had one
-    then. Every waiter gets a whole refresh to come back. Provisional sessions are not told apart
-    any more. `older`: from before some visitors were answered, so a session that is over here may
-    have been renewed since.
+    """Fills an empty ledger. Every waiter gets a whole refresh to come back; provisional sessions
+    become ordinary ones.
+
+    `ended_ms`: when an operator ended all sessions: those renewed before do not come back, and the
+    unit of every id that may have had one then may be closing. `older`: records from before some
+    visitors were answered, so a session that is over here may have been renewed since.
     """
     sessions, lease, failures = ledger.sessions, ledger.lease, ledger.failures
     closing = 0
@@ -32,7 +33,7 @@ def restore(
             sessions.resume(ticket_id, renewed_ms, memory.began.get(ticket_id, 0))
             if ticket_id in memory.extended:
                 sessions.extended[ticket_id] = memory.extended[ticket_id]
-        else:  # written down, or a longer session duration would bring it back at the restart after this one
+        else:  # stored, or a longer session duration would bring it back at the next restart
             ledger.log.append(pack(END, ticket_id, sessions.spend(ticket_id, renewed_ms, now_ms)))
             ledger.log.extend(failures.end(ticket_id, renewed_ms + life_ms))
             closing += older or renewed_ms + life_ms > now_ms

@@ -1,5 +1,5 @@
-"""Sessions by ticket id, and the ids whose session is over. A session is its last renewal: its end
-is that plus what the room grants now, so a changed session length counts from the last renewal on.
+"""Sessions by ticket id, and the ids whose session is over. A session is stored as its last renewal:
+it ends the room's current duration later, so a changed duration applies at once.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,15 @@ from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import AWAY_MAX_MS, PLACE_KEPT_MS
 
 SPENT_SLACK_MS = 30_000
-"""Clocks of two machines that stamp a ticket may differ by this much."""
-
+"""Largest difference between clocks that stamp a ticket."""
 
 BEGAN_BITS = 48
-"""Below the last renewal, in one number, is when the session began: 0 where that is not known."""
+"""The low bits of a session say when it began, 0 if unknown; above them is its last renewal."""
 
 BEGAN_MASK = (1 << BEGAN_BITS) - 1
 
 Ended = Callable[[bytes, int, int, int], None]
-"""Of each session: id, until when that is spent, when its time was over, now."""
+"""Takes id, until when it is spent, when the session's time ran out, now."""
 
 
 class Sessions:
@@ -40,7 +39,7 @@ class Sessions:
     def __init__(self, life_ms: int) -> None:
         self.life_ms = life_ms
         self.kept_ms = PLACE_KEPT_MS
-        """For how long a waiting ticket may be accepted after its last check-in, or admission."""
+        """How long a waiting ticket may be accepted after its last check-in or admission."""
         self.tally = VisitTally()
         self.seen: dict[bytes, int] = {}
         self.inside: dict[bytes, int] = {}
@@ -48,9 +47,9 @@ class Sessions:
         self.unshown: dict[bytes, int] = {}
         """Unconfirmed sessions (`newcomers`): id -> when it began."""
         self.spent: dict[bytes, int] = {}
-        """Id -> until when that must be remembered."""
+        """Id -> when it is forgotten."""
         self.extended: dict[bytes, int] = {}
-        """Living sessions that were given more time: id -> last renewal before that."""
+        """Extended sessions: id -> last renewal before the first extension."""
         self.ended = Ages()
         self._wheel: Wheel[bytes] = Wheel()
         self._spent_wheel: Wheel[bytes] = Wheel()
@@ -63,7 +62,7 @@ class Sessions:
         self._enter(ticket_id, now_ms, now_ms)
 
     def resume(self, ticket_id: bytes, renewed_ms: int, began_ms: int = 0) -> None:
-        """`began_ms` 0: not known, unless the session is here already."""
+        """`began_ms` 0: unknown, unless the session is here already."""
         self.unshown.pop(ticket_id, None)
         self._enter(ticket_id, renewed_ms, began_ms or self.inside.get(ticket_id, 0) & BEGAN_MASK)
 
@@ -84,7 +83,7 @@ class Sessions:
         return self.inside[ticket_id] & BEGAN_MASK
 
     def rename(self, old: bytes, new: bytes) -> None:
-        """A session goes on under another id, which must be unknown."""
+        """`new` must be unknown."""
         session = self.inside[new] = self.inside.pop(old)
         self._wheel.file((session >> BEGAN_BITS) + self.life_ms, new)
         for known in (self.seen, self.unshown, self.extended):
@@ -102,8 +101,8 @@ class Sessions:
         return {ticket_id: session >> BEGAN_BITS for ticket_id, session in self.inside.items()}
 
     def spend(self, ticket_id: bytes, last_seen_ms: int, now_ms: int) -> int:
-        """Until when a waiting ticket of that name may be valid, 0 when that has passed: `kept_ms`
-        after its last check-in, which was before the session's last renewal.
+        """Spends the id while a waiting ticket of it may be valid: until `kept_ms` after its last
+        check-in, which preceded the session's last renewal. Returns that time; 0: it has passed.
         """
         until_ms = self.spent_until(last_seen_ms)
         if until_ms <= now_ms:
@@ -112,7 +111,7 @@ class Sessions:
         return until_ms
 
     def spend_place(self, ticket_id: bytes, now_ms: int) -> int:
-        """As `spend`, before its turn has come: where tickets are good until then, for a day."""
+        """As `spend`, for a place: a day longer where tickets are good until their turn."""
         away_ms = AWAY_MAX_MS if self.kept_ms > PLACE_KEPT_MS else 0
         return self.spend(ticket_id, now_ms + away_ms, now_ms)
 
@@ -120,7 +119,7 @@ class Sessions:
         return last_seen_ms + self.kept_ms + SPENT_SLACK_MS
 
     def last_seen_ms(self, until_ms: int) -> int:
-        """Of a session that is spent until then."""
+        """The inverse of `spent_until`."""
         return until_ms - self.kept_ms - SPENT_SLACK_MS
 
     def remember(self, ticket_id: bytes, until_ms: int) -> None:
@@ -131,7 +130,7 @@ class Sessions:
         self.spent.pop(ticket_id, None)
 
     def end(self, ticket_id: bytes, now_ms: int) -> int:
-        """Returns until when its id stays spent (0: needs no memory)."""
+        """Returns as `spend`."""
         session = self.inside.pop(ticket_id)
         self.unshown.pop(ticket_id, None)
         if self.extended:
@@ -144,7 +143,7 @@ class Sessions:
         return self.spend(ticket_id, renewed_ms, now_ms)
 
     def end_all(self, now_ms: int) -> list[tuple[bytes, int]]:
-        """(id, until when it stays spent). That says nothing about how long visitors stay."""
+        """Returns (id, until when it is spent). Not counted in the lengths of stays."""
         ended = [
             (ticket_id, self.spend(ticket_id, renewed_ms, now_ms))
             for ticket_id, renewed_ms in self.renewals().items()
@@ -156,7 +155,7 @@ class Sessions:
         return ended
 
     def expire(self, now_ms: int, limit: int, ended: Ended) -> None:
-        """Forgets old spent ids too."""
+        """Ends sessions whose time ran out, and forgets old spent ids."""
         life_ms = self.life_ms
         for ticket_id in self._wheel.due(now_ms, limit):
             last_ms = self.renewed(ticket_id)
@@ -177,7 +176,7 @@ class Sessions:
         return self._wheel.overdue(now_ms) or self._spent_wheel.overdue(now_ms)
 
     def change_life(self, life_ms: int, now_ms: int, ended: Ended) -> None:
-        """Sessions that were over before do not come back."""
+        """Sessions that were over under the old duration do not come back."""
         if life_ms == self.life_ms:
             return
         for ticket_id, last_ms in self.renewals().items():

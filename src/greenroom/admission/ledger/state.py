@@ -1,5 +1,5 @@
-"""The parts of one room's ledger in one data center. `Ledger` decides with them; what only reads or
-changes them (`restoring`, `exchange`, `transfers`) works on this class.
+"""The parts of one room's ledger. `Ledger` decides with them; `restoring`, `exchange` and
+`transfers`, which decide nothing, work on this class.
 """
 
 from greenroom.admission.lease import Lease
@@ -28,9 +28,9 @@ class LedgerState:
         self.epoch = epoch
         self.born_ms = now_ms
         self.empty_ms = now_ms
-        """When it began without what an earlier one knew; 0: it knows that."""
+        """When it began without the state of an earlier one; 0: it has that."""
         self.all_ended_ms = 0
-        """When an operator ended all sessions here; 0: never."""
+        """When an operator ended all sessions; 0: never."""
         self.life_ms = 0
         self.strong = room.strong_sessions
         self.renews = not room.disable_session_renewal
@@ -55,7 +55,7 @@ class LedgerState:
         self._refresh_max_ms = room.check_in_max_s * 1000
 
     def line_ms(self, now_ms: int) -> int:
-        """Keys of all data centers are made of the coordinator's clock."""
+        """By the coordinator's clock, of which the keys of all data centers are made."""
         return now_ms + self.lease.line_ahead_ms
 
     @property
@@ -81,7 +81,7 @@ class LedgerState:
         self.log.append(pack(END, ticket_id, 0))
 
     def living(self, ticket_id: bytes, now_ms: int) -> int | None:
-        """The last renewal of a session; one whose time is over ends."""
+        """The last renewal of a session, which is ended if its time is over."""
         renewed_ms = self.sessions.renewed(ticket_id)
         if renewed_ms is None or now_ms < renewed_ms + self.life_ms:
             return renewed_ms
@@ -90,8 +90,8 @@ class LedgerState:
         return None
 
     def spend_of_copy(self, ticket_id: bytes, renewed_ms: int, now_ms: int) -> int:
-        """As `Sessions.spend`, of a visitor who has left or has another id since this ledger began from
-        an older copy: until no ticket of before that is good any more.
+        """As `Sessions.spend`, for a visitor who left or changed the id after this ledger began from
+        an older copy: until every ticket from before that has expired.
         """
         if self.lease.doubts(now_ms):
             good_ms = self.sessions.last_seen_ms(self.lease.closing_until_ms)
@@ -99,7 +99,7 @@ class LedgerState:
         return self.sessions.spend(ticket_id, renewed_ms, now_ms)
 
     def _revive(self, ticket_id: bytes) -> None:
-        """Of an id that moves, or has moved, the place is not here."""
+        """Unless the id moves or has moved, so its place is elsewhere."""
         barred = self.moving_places.barred.get(ticket_id)
         if barred is None or not barred.spent:
             self.sessions.revive(ticket_id)

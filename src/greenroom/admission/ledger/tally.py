@@ -1,6 +1,4 @@
-"""What analytics want to know of a ledger and no request tells. Nothing here takes part in any
-decision.
-"""
+"""Counts of a ledger for analytics that no request shows. No decision depends on them."""
 
 from typing import NamedTuple
 
@@ -9,8 +7,8 @@ STAYS_MAX = 100_000
 
 
 class Taken(NamedTuple):
-    """`stays_ms`: from admission to the visitor's last activity. `abandoned`: places lost because
-    the visitor did not come back. `dropped`: stays that were not collected in time.
+    """`stays_ms`: from admission to last activity. `abandoned`: places of visitors who did not come
+    back. `dropped`: stays not collected in time.
     """
 
     stays_ms: list[int]

@@ -1,6 +1,5 @@
-"""The admission rate from the line, per minute of queueing. Only time with a line counts, and only
-visitors who had waited. The recent past is as short as it can be with enough admissions in it, at
-most half an hour.
+"""The admission rate of the line: visitors who had waited, per minute with a line. Measured over the
+shortest recent time with ENOUGH admissions, at most half an hour.
 """
 
 from collections import deque
@@ -8,22 +7,19 @@ from collections import deque
 SLOT_MS = 15_000
 SLOTS_MAX = 120
 ENOUGH = 30
-"""The figure is then good to about a fifth."""
+"""The rate is then good to about a fifth."""
 BELIEVED = 5
-"""With fewer admissions the figure could be off by half."""
+"""With fewer admissions the rate could be off by half."""
 BELIEVED_MS = 60_000
 """Permits come in lumps, and the sliding minute repeats its lumps."""
 
 
 class Tempo:
-    """In slots of 15 s of queueing."""
-
     __slots__ = ("_last_ms", "_queueing", "_slots")
 
     def __init__(self, now_ms: int) -> None:
-        self._slots: deque[list[int]] = deque(
-            [[0, 0]], SLOTS_MAX
-        )  # [admitted, queueing ms], newest last
+        # [admitted, queueing ms], newest last
+        self._slots: deque[list[int]] = deque([[0, 0]], SLOTS_MAX)
         self._last_ms = now_ms
         self._queueing = False
 
@@ -36,11 +32,10 @@ class Tempo:
         self._queueing = queueing
 
     def count(self, change: int = 1) -> None:
-        """-1: did not, after all."""
         self._slots[-1][0] += change
 
     def per_minute(self) -> float | None:
-        """None while nothing believable has been measured."""
+        """None: too little was measured."""
         admitted = queueing_ms = 0
         for slot_admitted, slot_ms in reversed(self._slots):
             admitted += slot_admitted

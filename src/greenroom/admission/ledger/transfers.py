@@ -1,13 +1,11 @@
-"""Sessions that follow their visitors between data centers, as a ledger sends and receives them
-(`moves`).
-"""
+"""A ledger's side of sessions that follow their visitors between data centers (`moves`)."""
 
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.messages.moves import MovesDown
 from greenroom.admission.records import END, SESSION, pack
 
 SOURCE_SLACK_MS = 60_000
-"""Ledgers name a gift until its session is over, by clocks of their own."""
+"""Ledgers report a gift until its session is over, by clocks of their own."""
 
 
 def hear(ledger: LedgerState, down: MovesDown, now_ms: int, newest: bool) -> None:
@@ -18,7 +16,7 @@ def hear(ledger: LedgerState, down: MovesDown, now_ms: int, newest: bool) -> Non
     remembered_ms = now_ms + ledger.sessions.life_ms + SOURCE_SLACK_MS
     for ticket_id, age_ms, source in ledger.moves.new_arrivals(down):
         if ledger.moves.is_again(source, remembered_ms):
-            ledger.lease.returned_freed += 1  # nobody may spend it: there is no such unit
+            ledger.lease.returned_freed += 1  # the unit does not exist: nobody may spend it
         else:
             take_over(ledger, ticket_id, now_ms - age_ms, now_ms, orphan=not source)
     for ticket_id, to in down.wanted:
@@ -28,8 +26,8 @@ def hear(ledger: LedgerState, down: MovesDown, now_ms: int, newest: bool) -> Non
 def take_over(
     ledger: LedgerState, ticket_id: bytes, renewed_ms: int, now_ms: int, orphan: bool = False
 ) -> None:
-    """Takes over a session and its unit. Pages served on trust renewed it; a second unit for the
-    same visitor is free. `orphan`: nobody knows its last renewal, which the claim may precede.
+    """Takes over a session and its unit. Pages served on trust renewed it; a visitor's second unit
+    becomes free. `orphan`: its last renewal is unknown, and may be later than the claim says.
     """
     sessions, claim = ledger.sessions, ledger.moves.claims.pop(ticket_id, None)
     if claim:
@@ -68,7 +66,7 @@ def give(ledger: LedgerState, ticket_id: bytes, to: str, now_ms: int) -> None:
         return
     if ledger.lease.doubts(now_ms):
         renewed_ms = max(renewed_ms, ledger.born_ms)
-    # a page on trust may be served until the ticket is over, and is searched a session longer; a
-    # turn is kept so long
+    # pages may be served on trust until the ticket is over, and are searched for a session longer;
+    # a turn is kept for `lasts_ms`
     remembered_ms = sessions.life_ms + max(sessions.life_ms, ledger.moving_turns.lasts_ms)
     ledger.moves.give(ticket_id, to, renewed_ms, renewed_ms + remembered_ms)

@@ -1,4 +1,4 @@
-"""A visitor whose session is, or was, in another data center."""
+"""Visitors whose session is, or was, in another data center."""
 
 from greenroom.admission.lease import CUT_OFF_MS
 from greenroom.admission.ledger.barred_places import HELD_MS, held
@@ -7,13 +7,13 @@ from greenroom.admission.messages.moves import NOWHERE, Claim
 from greenroom.model.visit import Outcome, Standing
 
 RENEWAL_SLACK_MS = 1_000
-"""Clocks of data centers compare to within a round trip, and a transfer takes about two syncs."""
+"""Clocks of data centers differ by up to a round trip, and a transfer takes about two syncs."""
 GONE = Outcome(Standing.GONE)
 
 
 def is_outlived(found: Outcome, home: bool, renewed_ms: int) -> bool:
-    """Whether a session that was found here is older than the ticket's, which another data center
-    has (not `home`): what is left of it behind a fence or a cut. The ticket then stays as it is.
+    """Whether a session found here is a remainder, behind a fence or a cut, of the newer one that the
+    ticket names in another data center (not `home`). The ticket then stays as it is.
     """
     older = found.renewed_ms + RENEWAL_SLACK_MS < renewed_ms
     return not home and found.standing is Standing.ACTIVE and older
@@ -33,10 +33,9 @@ def visit(
     state.
 
     `renewed_ms` is the last renewal that the ticket knows, `served_ms` the last page on trust after
-    it, or the same; both by this ledger's clock. ACTIVE: the session is here by now, or the visitor
-    is served on trust: then the ticket keeps its home, and notes `refresh_ms`, the time from
-    renewal to page. ADMITTED: a permit was spent; the home is here then. WAITING: held; GONE: there
-    is no such session, or no longer.
+    it, or the same; both by this ledger's clock. ACTIVE: the session has come, or the visitor is
+    served on trust: then the ticket keeps its home, and `refresh_ms` is the time from renewal to
+    page. ADMITTED: a permit was spent; the home is here now. WAITING: held. GONE: no such session.
     """
     if ticket_id in ledger.sessions.inside:
         found = ledger.view(ticket_id, now_ms)
@@ -61,7 +60,7 @@ def visit(
 def _outdated(
     ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, served_ms: int, now_ms: int
 ) -> Outcome:
-    """The session is over, as far as the ticket knows."""
+    """The session is over as far as the ticket knows."""
     kept = ledger.view(ticket_id, now_ms)
     if kept.kept_ms:
         return kept
@@ -74,13 +73,13 @@ def _outdated(
 
 
 def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> bool:
-    """Whether this ledger knows all of the session, and it is not inside. Of one from before it lost
-    its state it does if it saw the end after that renewal: the visitor left, or has another id.
+    """Whether this ledger knows that the session is over: it had all of it, or, since it lost its
+    state, saw an end after that renewal (the visitor left, or has another id).
     """
     if home != ledger.data_center or ticket_id in ledger.moves.elsewhere:
         return False
     sessions = ledger.sessions
-    over_ms = sessions.renewed(ticket_id)  # its time is over, but it was not swept yet
+    over_ms = sessions.renewed(ticket_id)  # over, but not swept yet
     until_ms = (
         sessions.spent.get(ticket_id, 0) if over_ms is None else sessions.spent_until(over_ms)
     )
@@ -90,7 +89,7 @@ def _ended_here(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, no
 
 
 def _ended(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Outcome:
-    """Nothing is left of the session; a turn may be kept in another data center that had it."""
+    """The session is over; another data center that had it may keep the turn."""
     ledger.moves.claims.pop(ticket_id, None)
     turns = ledger.moving_turns
     late = now_ms >= renewed_ms + ledger.sessions.life_ms + turns.lasts_ms
@@ -103,8 +102,8 @@ def _ended(ledger: Ledger, ticket_id: bytes, home: str, renewed_ms: int, now_ms:
 
 
 def _waits_here(ledger: Ledger, ticket_id: bytes, renewed_ms: int) -> bool:
-    """Whether the visitor was held here although admitted: no ledger has the session. A place from
-    before the admission is given up.
+    """Whether the visitor waits here although admitted: no ledger has the session. Gives up a place
+    from before the admission.
     """
     slot = ledger.line.slots.get(ticket_id, -1)
     if slot >= 0 and ledger.line.attempted[slot] < renewed_ms:
@@ -116,7 +115,7 @@ def _waits_here(ledger: Ledger, ticket_id: bytes, renewed_ms: int) -> bool:
 def _claimed(
     ledger: Ledger, ticket_id: bytes, claim: Claim, renewed_ms: int, now_ms: int
 ) -> Outcome | None:
-    """While the session is asked for. None: nothing is left but the line."""
+    """While the session is claimed. None: only the line is left."""
     denied = ledger.moves.denied
     if claim.denied:
         del ledger.moves.claims[ticket_id]
@@ -130,7 +129,7 @@ def _claimed(
         if outcome:
             return outcome
     if ledger.strong or renewed_ms <= denied.get(ticket_id, -RENEWAL_SLACK_MS) + RENEWAL_SLACK_MS:
-        # in line the id would be refused while it is spent here: the session was given to another
+        # the session was given away, so the line would refuse the spent id
         spent = ledger.sessions.spent.get(ticket_id, 0) > now_ms
         if hopeful or (spent and ledger.lease.connected(now_ms)):
             return Outcome(Standing.WAITING, 0, 0, now_ms, HELD_MS, 1, 0, len(ledger.line))
@@ -138,7 +137,7 @@ def _claimed(
     if ledger.renews:
         claim.served_ms = now_ms
         if hopeful and until_ms - now_ms < CUT_OFF_MS:
-            # the session may be over before it is asked for: no page that could not be kept to
+            # the session may end before the claim arrives: serve no page that may come to nothing
             claim.renewed_ms = now_ms
             return held(len(ledger.line), now_ms)
     ledger.moves.unconfirmed += 1
@@ -148,7 +147,7 @@ def _claimed(
 
 
 def _turn(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
-    """The session is over; another data center may keep the turn. A cut ends no search."""
+    """Seeks the turn, which another data center may keep. A cut ends no search."""
     turns = ledger.moving_turns
     begins = ledger.lease.connected(now_ms) or ticket_id in turns.seeks
     if begins and turns.seek(ticket_id, now_ms):
@@ -157,11 +156,9 @@ def _turn(ledger: Ledger, ticket_id: bytes, now_ms: int) -> Outcome:
 
 
 def _search(ledger: Ledger, ticket_id: bytes, served_ms: int, now_ms: int) -> Outcome | None:
-    """Holds a visitor whose ticket is over, but who was served on trust since: the session may have
-    followed to there.
-
-    Nothing proves that it did, so no page is served and no permit spent before it has come. None:
-    it did not.
+    """Holds a visitor whose ticket is over but who was served on trust since: the session may have
+    followed. Nothing proves it, so until it comes no page is served and no permit spent. None: it
+    did not.
     """
     moves = ledger.moves
     claim = moves.claim(ticket_id, NOWHERE, served_ms, now_ms)

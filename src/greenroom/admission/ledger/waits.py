@@ -1,6 +1,6 @@
-"""What a visitor is told about the wait: the forecast, and the published formulas while there is
-none. No estimate is earlier than the next refresh. A data center that is cut off admits about as
-many a minute as in the last one.
+"""The wait shown to a visitor: the forecast, or the published formulas (`estimate`) without one. No
+estimate is earlier than the next refresh. A data center that is cut off is assumed to repeat its
+last minute.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
 LESS_WHEN_CUT_OFF, MORE_WHEN_CUT_OFF = 0.7, 1.4
-"""Quartiles behind a cut against what the own pace says, as simulated partitions have shown; and
-once more for the most.
+"""Quartiles behind a cut, as factors on the wait by the own rate, from simulated partitions; the
+second one squared for the 95th percentile.
 """
 
 LINE_OVER_S = 10.0
@@ -39,7 +39,7 @@ class Waits:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """A forecast for another method is not valid for this one."""
+        """Drops a forecast for another method."""
         self._minute_limit = room.new_users_per_minute
         self._random = room.queueing_method == "random"
         self.outlook.expect(self._random)
@@ -51,7 +51,7 @@ class Waits:
     def estimate(
         self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int
     ) -> Estimate | None:
-        """`position` of `waiting` counts from 1."""
+        """`position`: from 1 to `waiting`."""
         outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
         if self._random:
             without = max(position, waiting) - lease.permits
@@ -74,7 +74,7 @@ class Waits:
         return self._of_a_crowd(lease, without, now_ms) or self._formula(without, self._per_minute)
 
     def _of_a_crowd(self, lease: Lease, without: int, now_ms: int) -> Estimate | None:
-        """Only the pace holds visitors back, and no forecast has been made."""
+        """Without a forecast, where only the pace holds visitors back."""
         per_minute = pacing.part_per_minute(lease.gap_us, self._minute_limit, lease.data_centers)
         if (
             self._random
@@ -84,7 +84,7 @@ class Waits:
             return None
         lease.trim(now_ms)
         granted = crowd_estimate(without, lease.permits, per_minute, len(lease.window))
-        # a permit that comes sooner is held back by the pace like those of the visitors in front
+        # the pace holds back a permit that comes sooner
         paced_s = lease.paced_s(without + lease.permits, now_ms)
         return exactly(paced_s) if granted and granted.p50_s < paced_s else granted
 
@@ -96,16 +96,13 @@ class Waits:
         )
 
     def _formula(self, without: int, per_minute: float | None) -> Estimate | None:
-        return (
-            random_estimate(without, per_minute)
-            if self._random
-            else fifo_estimate(without, per_minute)
-        )
+        formula = random_estimate if self._random else fifo_estimate
+        return formula(without, per_minute)
 
 
 def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> Estimate | None:
-    """By the own pace, or, when that is sooner, by the forecast, from when the cut is over. A
-    partition is assumed to last as long again.
+    """By the own rate, or if sooner by the forecast from the end of the cut, which is assumed to last
+    as long again.
     """
     over_s = cut_s + forecast.p50_s if forecast else LONGEST_S
     wait_s = min(alone.p50_s if alone else LONGEST_S, over_s)
@@ -116,7 +113,7 @@ def cut_off(alone: Estimate | None, forecast: Estimate | None, cut_s: float) -> 
 
 
 def whole_seconds(next_try_ms: int) -> int:
-    """When a first page asks again; nobody is admitted sooner."""
+    """When a first page asks again: nobody is admitted sooner."""
     return -(-next_try_ms // 1000) * 1000
 
 
@@ -124,15 +121,10 @@ def not_before(next_try_ms: int, estimate: Estimate | None) -> Estimate | None:
     next_s = next_try_ms / 1000
     if estimate is None or estimate.p25_s >= next_s:
         return estimate
-    p25_s, p50_s, p75_s = (
-        max(next_s, estimate.p25_s),
+    return Estimate(
+        next_s,
         max(next_s, estimate.p50_s),
         max(next_s, estimate.p75_s),
-    )
-    return Estimate(
-        p25_s,
-        p50_s,
-        p75_s,
         max(next_s, estimate.most_s) if estimate.most_s else 0.0,
         estimate.change,
     )

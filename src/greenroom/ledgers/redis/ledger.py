@@ -33,7 +33,7 @@ from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.library import Library
 from greenroom.ledgers.redis.wire import GATHERED_MAX, Command, RequestBatcher, Unreachable
 from greenroom.model.room import Room
-from greenroom.model.visit import Outcome, Standing
+from greenroom.model.visit import Outcome, Standing, Ticket
 
 CALL_WORK = 60
 """In units of a microsecond or two: a call stays below 0.2 ms."""
@@ -125,20 +125,12 @@ class RedisLedger:
     def view(self, ticket_id: bytes, then: Then) -> None:
         self._ask(QUESTION.pack(VIEW, ticket_id, 0, 0), then)
 
-    def visit(
-        self, ticket_id: bytes, key: int, home: str, renewed_ms: int, served_ms: int, then: Then
-    ) -> None:
-        name = home.encode()
-        more = (
-            VISIT_MORE.pack(
-                renewed_ms - self.reader.line_ahead_ms,
-                served_ms - self.reader.line_ahead_ms,
-                home == self._data_center,
-                len(name),
-            )
-            + name
-        )
-        self._ask(QUESTION.pack(VISIT, ticket_id, key, self._getrandbits(64)) + more, then)
+    def visit(self, ticket: Ticket, home: str, then: Then) -> None:
+        name, renewed_ms = home.encode(), ticket.checked_ms - self.reader.line_ahead_ms
+        served_ms, here = renewed_ms + ticket.refresh_ms, home == self._data_center
+        question = QUESTION.pack(VISIT, ticket.id, ticket.key, self._getrandbits(64))
+        more = VISIT_MORE.pack(renewed_ms, served_ms, here, len(name))
+        self._ask(question + more + name, then)
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
         """Lost when Redis does not answer."""

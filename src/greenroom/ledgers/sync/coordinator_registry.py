@@ -18,6 +18,7 @@ from greenroom.admission.coordinator.memory import (
     CenterRow,
     Mark,
     RoomRow,
+    StoredCoordinator,
     center_row,
     mark_of,
     recalled,
@@ -52,10 +53,7 @@ def _is_readable(name: str, row: bytes) -> bool:
 @dataclass(frozen=True, slots=True)
 class Dormant:
     since_ms: int
-    passed_ms: int
-    complete: bool
-    room: RoomRow
-    rows: Mapping[str, CenterRow]
+    stored: StoredCoordinator
 
 
 class LostUnits(NamedTuple):
@@ -103,9 +101,9 @@ class CoordinatorRegistry:
         for room_id in rows.keys() - {CLOCK_ROW, LIFE_ROW}:
             if "|" not in room_id:
                 room = _room_row.decode(rows[room_id])
-                self._dormant[room_id] = Dormant(
-                    self.now_ms, self.now_ms - written_ms, complete, room, ledgers.get(room_id, {})
-                )
+                rows_of = ledgers.get(room_id, {})
+                stored = StoredCoordinator(room, rows_of, self.now_ms - written_ms, complete)
+                self._dormant[room_id] = Dormant(self.now_ms, stored)
         return damaged
 
     def rows(self) -> dict[str, bytes]:
@@ -170,9 +168,7 @@ class CoordinatorRegistry:
         dormant = self._dormant.pop(room.id, None)
         if dormant is None:
             return Coordinator(self._data_centers, room, self.now_ms)
-        return recalled(
-            room, self._data_centers, dormant.room, dormant.rows, dormant.passed_ms, self.now_ms, dormant.complete
-        )  # fmt: skip
+        return recalled(room, self._data_centers, dormant.stored, self.now_ms)
 
     def _put_away(self, room_id: str) -> None:
         coordinator = self.coordinators.pop(room_id)
@@ -180,15 +176,17 @@ class CoordinatorRegistry:
             name: center_row(center, coordinator.transfers.on_the_way(name))
             for name, center in coordinator.data_centers.items()
         }
-        self._dormant[room_id] = Dormant(self.now_ms, 0, True, room_row(coordinator), rows)
+        self._dormant[room_id] = Dormant(
+            self.now_ms, StoredCoordinator(room_row(coordinator), rows)
+        )
 
     def _forget_dormant(self) -> None:
         for room_id, dormant in list(self._dormant.items()):
-            if not dormant.complete or self.now_ms - dormant.since_ms > DORMANT_MS:
+            if not dormant.stored.complete or self.now_ms - dormant.since_ms > DORMANT_MS:
                 del self._dormant[room_id]
                 for name in (
                     room_id,
-                    *(f"{room_id}|{data_center}" for data_center in dormant.rows),
+                    *(f"{room_id}|{data_center}" for data_center in dormant.stored.rows),
                 ):
                     self._forgotten[name] = None
 

@@ -287,6 +287,12 @@ def without_stalls(now: Callable[[], float]) -> Callable[[], float]:
     return looked
 
 
+async def turns() -> None:
+    """As many of the event loop as bytes need from one end to the other and back."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 @dataclass
 class Rig:
     """Everything of one test. `app` and `decisions` may be changed while it runs."""
@@ -422,8 +428,7 @@ class Rig:
             assert found < below
             looks = looks + 1 if found and found == before else 0
             await asyncio.sleep(0.05)  # bytes move through the kernel
-            for _ in range(20):  # a slow machine needs as long for one turn
-                await asyncio.sleep(0)
+            await turns()  # a slow machine needs as long for one
         return found
 
 

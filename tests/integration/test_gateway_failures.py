@@ -6,6 +6,7 @@ import asyncio
 import socket
 
 import pytest
+from tests.integration.conftest import turns
 
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.origin.address import Origin
@@ -228,8 +229,8 @@ def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_
     async def story() -> None:
         async def app(_request, writer) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LONG)
-            await writer.drain()
-            await asyncio.sleep(0.02)  # the reset would overtake the bytes
+            await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
+            await turns()  # the reset would overtake the bytes
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
             writer.transport.abort()

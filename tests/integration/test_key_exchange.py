@@ -19,7 +19,7 @@ def machines(url: str, folder: Path, count: int) -> list[tuple[KeyExchange, Path
     folders = [folder / str(number) for number in range(count)]
     for one in folders:
         one.mkdir()
-    return [(KeyExchange(Link(url).client(2.0), one), one) for one in folders]
+    return [(KeyExchange(Link(url).client(30.0), one), one) for one in folders]
 
 
 def test_machines_that_begin_at_once_without_any_key_have_one_and_the_same(

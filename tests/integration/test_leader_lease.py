@@ -11,10 +11,12 @@ from redis_world import RedisServer
 
 from greenroom.ledgers.coordination import TERM_MS, LeaseTerm
 from greenroom.ledgers.redis import leases as module
-from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease, RedisSyncLock
+from greenroom.ledgers.redis.leases import RedisLeaderLease, RedisSyncLock
 from greenroom.ledgers.redis.link import Link
 
 LONG_MS = 30_000
+TIMEOUT_S = 30.0
+"""Of answers, on a machine that stands still for seconds."""
 Story = Callable[[RedisLeaderLease], Awaitable[None]]
 
 

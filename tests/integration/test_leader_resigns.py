@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from redis_world import RedisServer
 
 from greenroom.ledgers.coordination import LeaseTerm
-from greenroom.ledgers.redis.leases import TIMEOUT_S, RedisLeaderLease
+from greenroom.ledgers.redis import leases
+from greenroom.ledgers.redis.leases import RedisLeaderLease
 from greenroom.ledgers.redis.link import Link
 from greenroom.ledgers.sync.batch import ReportBatch, answer_of, encode
 from greenroom.ledgers.sync.leader_loop import LeaderLoop
@@ -55,9 +57,13 @@ async def story(leader_lease: SlowToWrite) -> None:
     )
 
 
-def test_a_leader_answers_the_reports_that_it_has_taken_before_it_resigns(tmp_path: Path) -> None:
+def test_a_leader_answers_the_reports_that_it_has_taken_before_it_resigns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "TERM_MS", 30_000)  # a machine may stand still for seconds
+
     async def run() -> None:
-        client = Link(server.url).client(TIMEOUT_S)
+        client = Link(server.url).client(30.0)
         try:
             await asyncio.wait_for(story(SlowToWrite(client)), 60)
         finally:

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from admission_world import small_room
 from redis_world import RedisServer
 
 from greenroom.config_file.shared import Shared
+from greenroom.ledgers.redis import leases
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link
 from greenroom.runtime.clock import MonotonicClock
@@ -83,8 +85,10 @@ async def two_processes(server: RedisServer, folder: Path) -> AsyncIterator[tupl
 
 
 def test_only_the_process_that_syncs_reads_rooms_until_an_operator_asks_another(
-    server: RedisServer, tmp_path: Path
+    server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(leases, "LOCK_MS", 60_000)  # a machine may stand still for seconds
+
     async def scene() -> None:
         async with two_processes(server, tmp_path) as (syncing, other):
             await until(lambda: syncing.knows, "it never knows its figures")

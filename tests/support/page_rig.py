@@ -52,7 +52,7 @@ def held(**changes: Any) -> Held:
     return Held(**{**said, **changes})
 
 
-def waited(seconds: int) -> Held:
+def waited(seconds: int, **changes: Any) -> Held:
     """A tenth of the visitors' 1,000 seconds waited for each 100 seconds, so that the bar shows
     seconds / 10 per cent.
     """
@@ -60,6 +60,7 @@ def waited(seconds: int) -> Held:
         now_ms=NOW_MS + seconds * 1000,
         joined_ms=NOW_MS,
         estimate=Estimate(1000 - seconds, 1000 - seconds, 1000 - seconds),
+        **changes,
     )
 
 

@@ -20,6 +20,7 @@ from page_rig import (
 )
 from playwright.sync_api import Browser, Page, Route, expect
 
+from greenroom.model.record import replace
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 from greenroom.pages import compile_page
@@ -112,17 +113,19 @@ def test_the_bar_never_runs_backwards_and_remembers_over_a_reload(
     def value() -> float:
         return float(page.evaluate("document.getElementById('bar').value"))
 
-    gateway.held = waited(100)
+    gateway.held = waited(100, next_try_s=60)
+    stop_clock(page)
     page.goto(f"{gateway.address}/shop")
     shown.append(value())
-    page.clock.install()
-    for state in (waited(400), waited(200), held(estimate=None, joined_ms=NOW_MS), waited(500)):
-        for _ in range(2):
-            gateway.held, seen = state, gateway.updates
-            page.clock.run_for(1_100)
-            until(lambda seen=seen: gateway.updates > seen, page)  # type: ignore[misc]
+    page.clock.run_for(59_500)
+    for position, state in enumerate(
+        (waited(400), waited(200), held(estimate=None, joined_ms=NOW_MS), waited(500)), 1
+    ):
+        gateway.held = replace(state, position=position)
+        page.clock.run_for(1_100)
+        expect(page.locator("#hero")).to_have_text(str(position))
         shown.append(value())
-    gateway.held = waited(300)
+    gateway.held = waited(300, next_try_s=60)
     page.reload()
     shown.append(value())
     assert shown == [10, 40, 40, 40, 50, 50]
@@ -168,11 +171,12 @@ def test_a_hidden_tab_says_it_is_your_turn_until_it_is_looked_at(
 def test_a_hidden_tab_is_let_in_after_half_a_minute_at_the_latest(
     page: Page, gateway: Gateway
 ) -> None:
-    page.clock.install()
+    gateway.held = held(next_try_s=60)
+    stop_clock(page)
     page.goto(f"{gateway.address}/shop")
     hide(page, True)
     gateway.held = None
-    page.clock.run_for(1_500)
+    page.clock.run_for(60_500)
     expect(page).to_have_title("It is your turn")
     page.clock.run_for(31_000)
     expect(page.locator("h1")).to_have_text("Welcome to the shop")

@@ -143,7 +143,7 @@ class SignIn:
     def with_password(
         self, known: Configuration, name: str, password: str, browser: BrowserFacts
     ) -> SignedIn | SecondStep:
-        """Takes as long for an unknown name. SecondStep: go on with `with_code`."""
+        """Takes as long for an unknown name. SecondStep leads to `with_code`."""
         name = name.strip().lower()[:100]
         account = next((one for one in known.accounts.records() if one.name == name), None)
         trusted = account is not None and self._knows(account, browser.device)
@@ -163,7 +163,7 @@ class SignIn:
     def with_code(
         self, known: Configuration, secret: str, code: str, browser: BrowserFacts
     ) -> SignedIn:
-        """The code of the authenticator app, or a recovery code."""
+        """`code` is of the authenticator app, or a recovery code."""
         with self._attempt(_address(browser)):
             account = self._second_step(known, secret)
             device = digest(browser.device) if self._knows(account, browser.device) else ""
@@ -186,7 +186,6 @@ class SignIn:
         return row is not None and row.expires_ms > self._clock.now_ms()
 
     def confirm(self, account: Account, password: str) -> None:
-        """Raises Refused; guesses are limited."""
         with self._attempt(f"own {account.id}"):
             if not password_fits(password, account.password_hash):
                 raise Refused(ApiFault(Code.INVALID, "old: is not your password", "/old"))
@@ -221,7 +220,7 @@ class SignIn:
         return self._begin(_account_person(account), browser, device)
 
     def reserve(self, browser: BrowserFacts) -> int:
-        """Returns when it began. Raises Refused when the address has to wait."""
+        """Returns the start of the attempt. Raises Refused when the address has to wait."""
         wait_s = self._failures.reserve(_address(browser))
         now_ms = (
             self._clock.now_ms()
@@ -258,7 +257,7 @@ class SignIn:
         )
 
     def find(self, known: Configuration, secret: str) -> DashboardSession | None:
-        """None when the session has ended, or its owner has no rights left."""
+        """None when the session has ended or its owner has no rights left."""
         return (
             self._living(known, secret, self._store.get(SESSION, digest(secret)))
             if secret

@@ -11,7 +11,7 @@ from greenroom.web.config_service import ChangeContext, ConfigChange, PlannedCha
 from greenroom.web.refusals import ApiFault, Code, Refused, too_many
 
 TOKENS_MAX = 1_000
-"""Requests are compared with all of them, so that times reveal nothing about a guess."""
+"""Requests are compared with all tokens, so that times reveal nothing about a guess."""
 
 DAY_MS = 86_400_000
 
@@ -23,7 +23,7 @@ def create(
     email: str = "",
     days: int | None = None,
 ) -> ConfigChange:
-    """Answers (secret, token). `zones` are ids or names, none for all."""
+    """Answers (secret, token). `zones` are ids or names; none means all."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         faults = [
@@ -56,8 +56,6 @@ def create(
 
 
 def revoke(name: str) -> ConfigChange:
-    """By name or id."""
-
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         found = next(
             (token for token in known.tokens.records() if name in (token.id, token.name)), None

@@ -69,7 +69,7 @@ LOST = (
 _log = structlog.get_logger()
 
 USED_MS = 4 * STEP_MS
-"""Longer than the code would count."""
+"""Longer than a code is valid."""
 
 
 class Enrolment(NamedTuple):

@@ -34,7 +34,7 @@ KEY_MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """`problem` is empty when it was delivered."""
+    """`problem` is empty after a delivery."""
 
     problem: str = ""
     permanent: bool = False
@@ -42,9 +42,7 @@ class DeliveryOutcome:
 
 
 class Delivery:
-    """`read` blocks and is called in a thread. `guard`, `mail_server` and `dashboard_url` may be
-    replaced while it runs.
-    """
+    """`guard`, `mail_server` and `dashboard_url` may be replaced while it runs."""
 
     def __init__(
         self, guard: Guard, now_ms: Callable[[], int], mail_server: MailServer | None = None
@@ -107,6 +105,6 @@ class Delivery:
 
 
 def _retry_after_ms(answer: OutboundAnswer) -> int:
-    """Only the form in seconds; servers do not send programs the date form."""
+    """Only the form in seconds: programs are not sent dates."""
     written_s = answer.headers.get("retry-after", "")
     return int(written_s) * 1000 if written_s.isdecimal() and len(written_s) < 7 else 0

@@ -111,7 +111,7 @@ PAGERDUTY = ApiSchema(
 
 
 def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]) -> Json:
-    """Leaves out the secret, and the secret part of the URL."""
+    """Without the secret, and the secret part of the URL."""
     record = entry.record
     success_ms, failure_ms = states.get(Destination("webhook", record.id).key, (None, None))
     return WEBHOOK.show(
@@ -130,7 +130,6 @@ def show(entry: Entry[Webhook], states: dict[str, tuple[int | None, int | None]]
 
 
 def webhook_of(known: Configuration, webhook_id: str) -> Entry[Webhook]:
-    """Raises Refused when there is none."""
     return entry_of(known.webhooks, "webhook", webhook_id)
 
 
@@ -141,8 +140,8 @@ def read_webhook(
     view: NotificationView,
     new_id: Callable[[], str],
 ) -> Webhook:
-    """Raises Refused with every fault. An unsent secret stays only with its own server: whoever
-    changes the server has to know the secret.
+    """Raises Refused with all faults. A secret that is not sent is kept only for the same server,
+    so whoever changes the server must know it.
     """
     entry = None if webhook_id is None else webhook_of(known, webhook_id)
     if entry is not None:
@@ -175,7 +174,7 @@ def read_webhook(
 
 
 def webhook_problems(values: Json) -> list[Problem]:
-    """By itself: whether the URL may be called is decided where it is."""
+    """Does not judge whether the URL may be called."""
     channel, url = values.get("channel"), values.get("url")
     found = record_problems(Webhook, {**values, "channel": "generic"})
     if channel is not None and (not isinstance(channel, str) or channel not in CHANNELS):
@@ -206,7 +205,7 @@ def keep(
     webhook_id: str | None,
     document: Any,
 ) -> tuple[Json, str]:
-    """Tests it if its URL or secret is new. Returns the answer and what went wrong with the test.
+    """Tests a webhook whose URL or secret is new. Returns the answer, and the problem of the test.
     Raises Refused.
     """
     made = config.look(lambda known: read_webhook(known, webhook_id, document, view, opaque_id))
@@ -263,7 +262,7 @@ def create_service(document: Any, kept_key: str | None = None) -> ConfigChange:
 
 
 def delete_services(service_id: str | None = None) -> ConfigChange:
-    """All that were made through the API without an id."""
+    """Without an id, all that were made through the API."""
 
     def plan(known: Configuration, _at: ChangeContext) -> PlannedChange:
         if service_id is not None and service_id not in known.pagerduty_services:

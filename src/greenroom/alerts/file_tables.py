@@ -99,7 +99,7 @@ def _read_file(
 
 
 def _names(raw: Mapping[str, Any], section: str) -> set[str]:
-    """Includes entries with something else wrong: one mistake is one problem."""
+    """Includes faulty entries, so that one mistake is one problem."""
     listed = raw.get(section, [])
     return (
         {str(table.get("name")) for table in listed if isinstance(table, dict)}

@@ -73,7 +73,6 @@ def show(entry: Dispatch) -> Json:
 
 
 def bound_ms(name: str, text: str | None) -> int | None:
-    """Raises Refused."""
     if text is None:
         return None
     found = milliseconds(text.replace(" ", "+"))  # a plus that was not escaped

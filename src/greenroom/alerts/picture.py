@@ -70,8 +70,8 @@ class PictureTaker:
 
 
 def _of_data_centers(state: ProcessState) -> tuple[bool, bool]:
-    """Whether several share the rooms; and whether this one is the first of those that are heard,
-    so that a room's line is told once.
+    """Returns whether several data centers share the rooms, and whether this one is the first that
+    is heard: it alone reports on whole rooms.
     """
     centers = next((room.figures.centers for room in state.rooms if room.figures.centers), ())
     heard = [center.name for center in centers if center.name and not center.silent]

@@ -198,7 +198,6 @@ def show(entry: Entry[AlertPolicy]) -> Json:
 
 
 def policy_of(known: Configuration, policy_id: str) -> Entry[AlertPolicy]:
-    """Raises Refused when there is none."""
     return entry_of(known.alert_policies, "policy", policy_id)
 
 
@@ -241,7 +240,7 @@ def delete(policy_id: str) -> ConfigChange:
 def send_test(
     known: Configuration, policy_id: str, view: NotificationView, at: ChangeContext
 ) -> str:
-    """Returns its correlation id."""
+    """Returns the correlation id of the test."""
     policy = policy_of(known, policy_id).record
     row = ALERTS.get(policy.alert_type)
     if row is None:
@@ -266,7 +265,7 @@ def send_test(
 
 
 def warnings(known: Configuration, document: Any) -> list[str]:
-    """Destinations that do not exist are allowed."""
+    """Destinations that do not exist: allowed, but worth a message."""
     problems: list[Problem] = []
     wanted = document.get("mechanisms") if isinstance(document, dict) else None
     parts = Mechanisms().read("mechanisms", wanted, problems) if wanted is not None else {}
@@ -340,7 +339,7 @@ def _problems(values: Json) -> list[Problem]:
 
 
 def policy_problems(values: Mapping[str, Any], types: Sequence[str]) -> list[Problem]:
-    """`types`: those that a policy may have; messages name the ones that greenroom raises."""
+    """`types`: allowed types; messages name those that greenroom raises."""
     found = record_problems(AlertPolicy, values)
     kind, filters = values.get("alert_type"), values.get("filters")
     if isinstance(kind, str) and kind and kind not in types:

@@ -21,7 +21,7 @@ LOOK_S = 0.5
 RENEW_S = 1.0
 
 IDLE_S = 2.0
-"""So that alerts in a row do not each take the lease."""
+"""Consecutive alerts share one lease."""
 
 FORGET_S = 600.0
 

@@ -44,8 +44,8 @@ class Notifications:
         listening: Listening = tuple,
         learn_listeners: Callable[[], object] = lambda: None,
     ) -> None:
-        """Make it inside the event loop. Nothing is sent to `listening`, greenroom's own listeners;
-        `learn_listeners` blocks until those of processes that have just started are among them.
+        """Needs a running event loop. Nothing is sent to `listening`, greenroom's own listeners;
+        `learn_listeners` blocks until the list includes processes that have just started.
         """
         self.outbox = SqlOutbox(store)
         self.outbox.layer = layered.over
@@ -85,7 +85,6 @@ class Notifications:
             await asyncio.sleep(COUNT_S)
 
     def incidents(self, since_ms: int) -> list[Incident]:
-        """Blocks; raises StorageFailed."""
         return self.outbox.incidents(since_ms)
 
     @property

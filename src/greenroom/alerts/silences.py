@@ -68,7 +68,6 @@ def show(entry: Entry[Silence]) -> Json:
 
 
 def silence_of(known: Configuration, silence_id: str) -> Entry[Silence]:
-    """Raises Refused when there is none."""
     return entry_of(known.silences, "silence", silence_id)
 
 
@@ -148,7 +147,7 @@ def _silence(known: Configuration, document: Any, at: ChangeContext, change: boo
 
 
 def without_orphans(made: Configuration) -> Configuration:
-    """Without silences of policies that are gone."""
+    """Removes silences of policies that are gone."""
     left = {
         key: entry
         for key, entry in made.silences.items()

@@ -76,8 +76,6 @@ LEASE = SqlLease(sender, sender.c.beat)
 
 
 class SqlOutbox:
-    """Methods block on the database. All raise StorageFailed."""
-
     def __init__(self, store: SqlStore) -> None:
         self._transaction = store.transaction
         self._stored = store.read_within
@@ -85,14 +83,12 @@ class SqlOutbox:
         self.changes = ChangeNotifier()
 
     def put(self, found: Sequence[Alert], now_ms: int) -> int:
-        """Returns the number of new alerts."""
         with self._transaction(writes=True) as connection:
             new = keep(connection, self.layer(self._stored(connection)), found, now_ms)
         self.changes.notify()
         return new
 
     def put_test(self, policy: AlertPolicy, alert: Alert, now_ms: int) -> None:
-        """Despite filters, interval and silences."""
         with self._transaction(writes=True) as connection:
             number = connection.execute(insert(alerts).values(_row(alert))).inserted_primary_key[0]  # type: ignore[index]
             _write_messages(
@@ -105,7 +101,7 @@ class SqlOutbox:
         self.changes.notify()
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]] | None:
-        """None while a destination was not tried."""
+        """None until every destination was tried."""
         waiting = (
             select(outbox.c.destination, outbox.c.attempts)
             .join(alerts, alerts.c.number == outbox.c.alert)
@@ -123,7 +119,6 @@ class SqlOutbox:
         return found + [(Destination.of(row.destination).id, again) for row in left]
 
     def due(self, now_ms: int) -> list[Due]:
-        """At most AT_ONCE."""
         heads = (
             select(func.min(outbox.c.number))
             .where(outbox.c.not_before_ms <= now_ms)
@@ -156,7 +151,7 @@ class SqlOutbox:
         return self.backlog(0)[0]
 
     def backlog(self, now_ms: int) -> tuple[int, int]:
-        """(undelivered messages, age of the oldest due one in ms or 0)."""
+        """Returns (undelivered messages, age of the oldest due one in ms or 0)."""
         oldest = func.min(outbox.c.created_ms).filter(outbox.c.not_before_ms <= now_ms)
         with self._transaction() as connection:
             count, since_ms = connection.execute(
@@ -174,7 +169,7 @@ class SqlOutbox:
             LEASE.release(connection, holder)
 
     def finish(self, holder: str, due: Due, now_ms: int, problem: str = "") -> bool:
-        """False if another process sends now."""
+        """Returns False when another process sends now."""
         destination = Destination.of(due.destination)
         entry = _history(due, destination, now_ms, problem) | {"attempts": due.attempts + 1}
         with self._transaction(writes=True) as connection:
@@ -186,7 +181,7 @@ class SqlOutbox:
         return True
 
     def postpone(self, holder: str, due: Due, now_ms: int, retry_ms: int) -> bool:
-        """False when another process sends now."""
+        """Returns False when another process sends now."""
         with self._transaction(writes=True) as connection:
             if not _acquire(connection, holder):
                 return False
@@ -204,7 +199,6 @@ class SqlOutbox:
             _note(connection, destination, now_ms, delivered=delivered)
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
-        """Destination -> (last success, last failure), where tried."""
         with self._transaction() as connection:
             rows = connection.execute(select(destination_state)).all()
         return {row.destination: (row.last_success_ms, row.last_failure_ms) for row in rows}
@@ -212,7 +206,7 @@ class SqlOutbox:
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
-        """(`count` rows after `skip`, newest first, and the total) in [since_ms, before_ms).
+        """Returns `count` rows after `skip`, newest first, and the total, of [since_ms, before_ms).
         `subject`: only about this check or room, as `zone id/its id`.
         """
         within = history.c.sent_ms >= since_ms
@@ -282,7 +276,7 @@ class SqlOutbox:
 def keep(
     connection: Connection, configuration: Configuration, found: Sequence[Alert], now_ms: int
 ) -> int:
-    """On an open connection; returns the number of new alerts."""
+    """Stores new alerts and their messages on an open connection; returns their number."""
     if not found:
         return 0
     # Writers queue up here. Older releases take a lease that is not `active`.

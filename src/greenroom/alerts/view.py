@@ -1,4 +1,4 @@
-"""The interface of running notifications for the alerting API."""
+"""What pages and API need of running notifications."""
 
 from typing import Protocol
 
@@ -19,10 +19,10 @@ class NotificationView(Protocol):
     def mail_ready(self) -> bool: ...
 
     def url_problem(self, url: str) -> str:
-        """Empty when it is allowed."""
+        """Empty when allowed."""
 
     def test(self, webhook: Webhook) -> str:
-        """Notes the outcome; empty when delivered."""
+        """Records the outcome; empty when delivered."""
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """Destination key -> (last success, last failure) in Unix ms."""
@@ -40,7 +40,7 @@ class NotificationView(Protocol):
         """Despite filters, interval and silences."""
 
     def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        """Waits for the first attempt, some seconds at most."""
+        """Waits some seconds for the first attempt."""
 
 
 NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")

@@ -13,14 +13,12 @@ from greenroom.model.alert import Alert
 
 LOOK_S = 1.0
 UNSENT_MAX = 10_000
-"""An hour of everything failing. Drops the oldest."""
+"""An hour of everything failing; the oldest are dropped."""
 
 log = structlog.get_logger(__name__)
 
 
 class Watcher:
-    """`look` takes a picture in the event loop."""
-
     def __init__(
         self,
         look: Callable[[], Picture],
@@ -37,7 +35,6 @@ class Watcher:
         self._outage = StoreOutage("alerts_waiting", "alerts_resumed")
 
     async def run(self) -> None:
-        """While the store does not answer, alerts wait in memory."""
         while True:
             await self.look_once()
             await asyncio.sleep(LOOK_S)

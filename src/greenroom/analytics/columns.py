@@ -16,7 +16,6 @@ TARGETS = ("target", "applied")
 TARGET_MINUTES = ("target_stopped", "target_unmeasured")
 TARGETED = "targeted"
 TIMES = ("waited", "origin")
-"""Histograms, in milliseconds."""
 
 WEIGHTS = {"waited": "admitted", "origin": "active_max"}
 

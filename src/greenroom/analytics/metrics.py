@@ -172,7 +172,7 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _metrics()}
 
 
 class Dimension(NamedTuple):
-    """`bucket_s` 0 for the room."""
+    """`bucket_s` is 0 for the room."""
 
     name: str
     bucket_s: int

@@ -208,7 +208,7 @@ def _required(found: Filter | None) -> Iterator[Filter]:
 
 
 def _bounds(condition: DimensionFilter) -> tuple[int, int] | None:
-    """None when it is not one range."""
+    """None when the times are not one range."""
     width = DIMENSIONS[condition.dimension].bucket_s if condition.dimension in DIMENSIONS else 0
     if (
         not width
@@ -299,8 +299,6 @@ class SlowAnswer(Exception): ...
 
 
 class AnalyticsStore(Protocol):
-    """Blocks; several threads may call it."""
-
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
 

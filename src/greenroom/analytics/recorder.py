@@ -144,7 +144,6 @@ class Recorder:
         return closed
 
     def give_back(self, minutes: Iterable[ClosedMinute]) -> None:
-        """As far as there is room."""
         self._closed.extendleft(reversed(list(minutes)))
         self._shorten()
 

@@ -37,7 +37,7 @@ class GaugeTrack(msgspec.Struct, frozen=True):
 
 
 class RoomLimits(msgspec.Struct, frozen=True, order=True):
-    """The later of two counts."""
+    """Merging keeps the later one."""
 
     at_ms: int
     total_active_users: int
@@ -46,14 +46,14 @@ class RoomLimits(msgspec.Struct, frozen=True, order=True):
 
 
 class RoomTarget(msgspec.Struct, frozen=True, order=True):
-    """What the origin takes, as greenroom finds it. The later of two counts, `stopped` and
-    `unmeasured` if either was.
+    """The capacity that greenroom finds for the origin. Merging keeps the later one; `stopped` and
+    `unmeasured` hold if either was set.
     """
 
     at_ms: int
     sessions: int
     limit: int
-    """In force."""
+    """The limit in force."""
     stopped: bool = False
     unmeasured: bool = False
 
@@ -120,7 +120,7 @@ def merge(parts: Iterable[Rollup]) -> Rollup:
 
 
 def _both(one: GaugeTrack, other: GaugeTrack) -> GaugeTrack:
-    """Two processes may have sampled a slot: the higher count."""
+    """Keeps the higher count: two processes may have sampled one slot."""
     return GaugeTrack(
         tuple(map(max, one.active, other.active)),
         tuple(map(max, one.queued, other.queued)),

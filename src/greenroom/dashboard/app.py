@@ -50,7 +50,7 @@ from greenroom.web.routing import SlowWork
 from greenroom.web.stores import SessionStore
 
 FORM_MAX = 8 << 20
-"""A template of one megabyte in which every character is escaped."""
+"""Room for a template of one megabyte in which every character is escaped."""
 
 PUBLIC_FORM_MAX = 16 << 10
 
@@ -98,7 +98,6 @@ class Dashboard:
         observed: Observed,
         parts: PageParts,
     ) -> None:
-        """`parts`: what else runs in this process."""
         self.config = config
         self.parts = parts
         self.sign_in = put_sign_in(parts, sessions, config)
@@ -190,7 +189,6 @@ class Dashboard:
         known: Configuration,
         session: DashboardSession | None,
     ) -> Response | None:
-        """None when the person may see it."""
         if row.role is None:
             return None
         if session is None:
@@ -285,7 +283,6 @@ _OF_PROXIES = frozenset(
 
 
 def _protected(request: Request) -> bool:
-    """A proxy that is not trusted may be anywhere."""
     if request.url.scheme == "https":
         return True
     if not _OF_PROXIES.isdisjoint(request.headers.keys()):
@@ -356,7 +353,7 @@ def _from_own_page(request: Request) -> bool:
 
 
 def _origins(request: Request) -> tuple[str, str]:
-    """The scheme is the page's: a proxy in front that ends TLS need not say so."""
+    """Any scheme is the page's own: a proxy in front that ends TLS need not say so."""
     scheme, _, authority = request.headers.get("origin", "").partition("://")
     asked = request.headers.get("host", "")
     return (
@@ -366,7 +363,7 @@ def _origins(request: Request) -> tuple[str, str]:
 
 
 def _misnamed(request: Request) -> str | None:
-    """None when both are the same, or the browser names no origin."""
+    """None when both are equal, or when the browser sends no origin."""
     sent, asked = _origins(request)
     if not sent or sent == asked:
         return None

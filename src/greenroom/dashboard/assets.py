@@ -1,5 +1,5 @@
-"""Static files, served under the hash of their content. Without the npm libraries there is a small
-style sheet, and no live tables, charts and coloured editors.
+"""Static files, served under the hash of their content. Without the npm libraries pages work with a
+small style sheet, and without live tables, charts and coloured editors.
 """
 
 import gzip
@@ -20,7 +20,7 @@ KINDS = {
 }
 HASH_CHARACTERS = 16
 GZIP_LEAST = 500
-"""Compression saves no packet."""
+"""Below this, compression saves no packet."""
 
 
 class Asset(NamedTuple):

@@ -32,9 +32,7 @@ INTERNALS = (
     "explanation/redis-ledger",
     "explanation/request-canonical-form",
 )
-"""Beginnings of the names of pages for people who change greenroom; all others are for those who
-run it.
-"""
+"""Prefixes of pages for people who change greenroom; the others are for those who run it."""
 
 HELP = "/help"
 
@@ -95,13 +93,13 @@ def plain(heading: str) -> str:
 
 
 def anchor_of(heading: str) -> str:
-    """As GitHub makes it."""
+    """The anchor that GitHub makes."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @lru_cache(maxsize=128)
 def shown(name: str, base: str) -> Markup:
-    """Without the title. Raises KeyError."""
+    """The page as HTML, without its title. Raises KeyError."""
     from markdown_it import MarkdownIt  # 80 ms, when the first page is shown
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -131,7 +129,7 @@ def _without_title(tokens: list[Any]) -> Iterator[Any]:
 
 
 def _settle(token: Any, name: str, base: str) -> None:
-    """Links to what is not here (source files, pictures) become text."""
+    """Turns links to what is not here (source files, pictures) into text."""
     if token.type == "image":
         token.type, token.tag, token.children, token.content = "text", "", None, ""
     if token.type != "link_open":

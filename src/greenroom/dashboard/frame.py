@@ -1,4 +1,4 @@
-"""What is around every page: layout, navigation, notices, tour, and the offer to undo."""
+"""The frame of every page: layout, navigation, notices, tour, and the offer to undo."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -102,7 +102,7 @@ def _values(page: PageRequest) -> Mapping[str, Any]:
 
 
 def _notice(page: PageRequest) -> str:
-    """Names the room of the page that was created or saved."""
+    """The notice, with the name of the room where one was created or saved."""
     word = page.query("notice") if page.request.method == "GET" else ""
     room = page.known.rooms.get(page.request.path_params.get("room_id", ""))
     if word in NAMED and room and page.person.sees(room.parent) and not _below_room(page):

@@ -66,7 +66,7 @@ class LiveAction(NamedTuple):
 
     @property
     def rare(self) -> bool:
-        """In the menu behind the bar."""
+        """Shown in the menu behind the bar."""
         return self.tone == "danger" and self.name != "hold"
 
 
@@ -84,7 +84,7 @@ def _extend(live: RoomView, form: Mapping[str, Any]) -> Json:
 
 
 def _message(target: ActionTarget) -> ConfigChange:
-    """A language that is left blank gets the message of all the others, not its former own."""
+    """A language that is left blank gets the message of all others."""
     texts = tuple(
         LocalMessage(language, text)
         for language in LANGUAGES
@@ -104,7 +104,7 @@ def taken_over(live: RoomView) -> bool:
 
 
 def _release(target: ActionTarget) -> ConfigChange:
-    """Ends the operation, and the setting of a room of the store."""
+    """Ends the hold, whether it is an operation or a setting of a room of the store."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         room = rooms.room_of(known, target.zone_id, target.room_id)

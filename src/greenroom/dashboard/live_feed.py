@@ -33,7 +33,7 @@ KEPT_EVERY_MS = 5_000
 KEPT = 720
 
 ROOMS_KEPT = 500
-"""The room watched longest ago is forgotten first."""
+"""The room watched longest ago is dropped first."""
 
 WATCHERS_MAX = 2_000
 
@@ -50,7 +50,7 @@ AT_LIMIT = ("active", "rate", "both")
 
 
 class LiveFrame(msgspec.Struct, frozen=True):
-    """Times are Unix milliseconds; None: unknown."""
+    """Times are Unix milliseconds; None means unknown."""
 
     at_ms: int
     word: str
@@ -86,7 +86,7 @@ ANSWERS = tuple(f"origin_{digit}xx" for digit in range(1, 6))
 
 
 class OriginLastMinute(NamedTuple):
-    """Over the origins of all rooms of this process; None: not known yet."""
+    """For the origins of all rooms of this process; None until known."""
 
     errors: int | None = None
     mean_s: float | None = None
@@ -139,14 +139,16 @@ class RoomTrail:
             )
 
     def arrivals(self, minute: int, waiting: int, now_ms: int) -> int | None:
-        """About: admitted, given up, and the growth of the line; None before a minute was seen."""
+        """An estimate: visitors admitted, those who gave up, and the growth of the line. None
+        before a minute was seen.
+        """
         if not self._waiting or now_ms - self._waiting[0][0] < RECENT_MS - 5_000:
             return self.minutes[-1].arrivals if self.minutes else None
         gone = self.minutes[-1].abandoned if self.minutes else 0
         return max(0, minute + gone + waiting - self._waiting[0][1])
 
     def history(self) -> list[tuple[int, ...]]:
-        """With analytics for minutes that no one watched."""
+        """Uses analytics for minutes that no one watched."""
         seen = {sample[0] // MINUTE_MS for sample in self.samples}
         unseen = [
             (
@@ -235,7 +237,7 @@ def _finite(seconds: float) -> float | None:
 
 class LiveWatcher:
     def __init__(self, room_id: str, zone_id: str, secret: str, *, sees_all: bool = False) -> None:
-        """`sees_all`: also what concerns the rooms of all zones together."""
+        """`sees_all`: also gets figures over the rooms of all zones."""
         self.sees_all = sees_all
         self.room_id = room_id
         self.zone_id = zone_id
@@ -244,7 +246,7 @@ class LiveWatcher:
 
 
 class LiveFeed:
-    """All watchers of this process. Belongs to the event loop."""
+    """Serves all watchers of this process, in its event loop."""
 
     def __init__(
         self, config: ConfigService, parts: PageParts, live: LiveState, sign_in: SignIn
@@ -256,7 +258,7 @@ class LiveFeed:
         self._watchers: set[LiveWatcher] = set()
         self._trails: dict[str, RoomTrail] = {}
         self._messages: dict[str, tuple[bytes, bytes]] = {}
-        """For people of single zones, and for those who see all."""
+        """(for people of single zones, for people who see all)."""
         self._histories: dict[str, bytes] = {}
         self.origin = OriginTrail()
         self._ticked = asyncio.Event()
@@ -278,11 +280,11 @@ class LiveFeed:
         return trail
 
     def trail_of(self, room_id: str) -> RoomTrail:
-        """May be called in a thread."""
+        """Safe in a thread."""
         return self._trails.get(room_id) or RoomTrail()
 
     async def watch(self, watcher: LiveWatcher) -> AsyncIterator[bytes]:
-        """Ends when the browser goes away, its session ends or greenroom stops."""
+        """Ends with the browser's connection, its session, or greenroom."""
         trail = self.trail(watcher.room_id)
         self._watchers.add(watcher)
         if self._task is None or self._task.done():

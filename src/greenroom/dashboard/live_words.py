@@ -1,5 +1,5 @@
-"""Why visitors are admitted or not, and what other limits would change: sentences for the live
-page.
+"""Sentences for the live page: why visitors are admitted or not, and what other limits would
+change.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from greenroom.model.fields import plural
 from greenroom.web.pages.rendering import duration, grouped
 
 FULL = 0.97
-"""Figures of several data centers are seconds apart."""
+"""Counts as full: figures of several data centers are seconds apart."""
 
 MINUTES_MAX = 24 * 60
 
@@ -127,8 +127,9 @@ class LimitPlan(NamedTuple):
 
 
 def clearing_minutes(live: RoomView, plan: LimitPlan) -> int | None:
-    """None: more than a day. Sessions end as fast as now: in a full room as many as were admitted
-    during the last minute, otherwise at least as many as the session duration ends.
+    """None: more than a day. Assumes that sessions keep ending at the present rate: in a full room
+    as many as were admitted during the last minute, else at least as many as the session duration
+    ends.
     """
     room, figures = live.now.room, live.figures
     ending = max(

@@ -75,7 +75,6 @@ NAMED: Mapping[str, str] = {
     "created": "{name} created. Next: set up its waiting page, schedule an event, do a dry run.",
     "saved": "{name} saved.",
 }
-"""Notices on the page of a room."""
 
 NOTICES: Mapping[str, str] = {
     "created": "Created.",
@@ -110,7 +109,7 @@ NOTICES: Mapping[str, str] = {
 
 
 def current(path: str) -> str:
-    """Pages of a room are below its zone, and belong to the rooms."""
+    """A room's pages lie below its zone, and count as pages of rooms."""
     if re.match(r"/zones/[^/]+/rooms(/|$)", path):
         return "/rooms"
     if re.match(r"/zones/[^/]+/health(/|$)", path):

@@ -107,7 +107,7 @@ def starter(name: str) -> str | None:
 
 
 def page_document(form: Mapping[str, Sequence[str]], logo: str) -> Json:
-    """`logo` is kept unless the form carries another one."""
+    """`logo` stays unless the form carries another one."""
 
     def sent(name: str) -> str:
         return (form.get(name) or [""])[-1]
@@ -151,7 +151,7 @@ def branding_fields(branding: Mapping[str, Any], faults: Faults) -> list[FieldVi
 
 
 def logo_faults(faults: Faults) -> tuple[str, ...]:
-    """Call before `branding_fields`, which takes the faults of the whole branding."""
+    """Call it before `branding_fields`, which takes the faults of all branding."""
     return tuple(
         text.partition("logo: ")[2] for text in faults.of.get("branding", ()) if ".logo: " in text
     )

@@ -9,7 +9,7 @@ from greenroom.web.pages.request import PagePart
 
 
 class TicketKeys(Protocol):
-    """Both methods block, and raise StorageFailed and InvalidConfig."""
+    """Methods block, and raise StorageFailed and InvalidConfig."""
 
     def every(self) -> list[TicketKey]: ...
 
@@ -17,7 +17,7 @@ class TicketKeys(Protocol):
 
 
 class DryRunState(NamedTuple):
-    """The share done is 0 to 1."""
+    """`share`: 0 to 1."""
 
     room_id: str
     wanted: Mapping[str, Any]
@@ -27,7 +27,7 @@ class DryRunState(NamedTuple):
 
 
 class ExampleWait(NamedTuple):
-    """`wait_s` is None while it is simulated, and when unknown (`ended`); `least`: a lower
+    """`wait_s` is None during the simulation, and when unknown (`ended`). `least`: it is a lower
     bound.
     """
 
@@ -41,19 +41,19 @@ class ExampleWait(NamedTuple):
 
 class DryRuns(Protocol):
     def start(self, room_id: str, wanted: Mapping[str, Any]) -> str | None:
-        """None while too many wait. Raises InvalidConfig."""
+        """Returns None when too many wait. Raises InvalidConfig."""
 
     def find(self, run_id: str) -> DryRunState | None: ...
 
     def done(self, room_id: str) -> bool:
-        """Whether one of the room has results here."""
+        """Whether a run of the room has results here."""
 
     def example(self, settings: Mapping[str, Any]) -> ExampleWait:
-        """Starts the simulation at the first call."""
+        """Starts the simulation when called first."""
 
 
 DRY_RUNS = PagePart[DryRuns]("dry runs")
 FETCH_LOGO = PagePart[Callable[[str], str]]("fetch logo")
-"""The picture as a `data:` URL; blocks. Raises GreenroomError."""
+"""Returns the picture as a `data:` URL. Blocks. Raises GreenroomError."""
 PEAKS = PagePart[PeakCache]("peaks")
 TICKET_KEYS = PagePart[TicketKeys]("ticket keys")

@@ -10,7 +10,7 @@ from greenroom.web.pages.rendering import duration
 
 
 def urgency(live: RoomView) -> tuple[int, int, int]:
-    """Waits and lines count by their power of two, so that rooms do not change places with every
+    """Waits and lines count by their power of two, so that rooms do not change places at every
     refresh.
     """
     word = live.word
@@ -31,7 +31,7 @@ NO_ESTIMATE = {
 
 
 def no_estimate(live: RoomView) -> str:
-    """Why the wait of a new visitor is unknown; empty: it is known, or there is none."""
+    """Why the wait of a new visitor is unknown; empty when it is known or none."""
     if live.word in NO_ESTIMATE:
         return NO_ESTIMATE[live.word]
     known = live.wait_s is not None and isfinite(live.wait_s)

@@ -17,12 +17,12 @@ from greenroom.web.time_format import milliseconds
 MINUTE_S = 60
 HOUR_MINUTES = 60
 PATIENCE_S = 2.0
-"""Live figures do not wait longer for analytics."""
+"""Live figures wait no longer for analytics."""
 
 
 class LiveMinute(NamedTuple):
-    """None: no visitor was admitted from the line. `arrivals` are about, None for the first
-    minute.
+    """None when no visitor was admitted from the line. `arrivals` is an estimate, None for the
+    first minute.
     """
 
     start_s: int

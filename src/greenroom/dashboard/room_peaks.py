@@ -19,7 +19,7 @@ HOUR_S, DAY_S = 3_600, 86_400
 STEP_S = 300
 PATIENCE_S = 2.0
 WAIT_S = 0.02
-"""The table renews itself."""
+"""A later refresh of the table shows what is missing."""
 
 ROWS_MAX = 10_000
 LINE_WIDE, LINE_HIGH = 60, 18
@@ -33,7 +33,7 @@ class RoomPeaks(NamedTuple):
 
 
 class PeakCache:
-    """Read in a thread: a day of a thousand rooms takes the store some time."""
+    """Reads in a thread: a day of a thousand rooms takes the store some time."""
 
     def __init__(self) -> None:
         self._found: dict[str, RoomPeaks] = {}

@@ -47,7 +47,6 @@ def coming_words(
 
 
 def running_words(live: RoomView, now_ms: int, zone: str) -> str:
-    """Empty: no event is on."""
     event, until_ms = live.now.event, live.now.phase_ends_ms
     if event is None or until_ms is None:
         return ""
@@ -67,7 +66,7 @@ def _same_day(one_ms: int, other_ms: int, zone: str) -> bool:
 
 
 class ReadinessStep(NamedTuple):
-    """`path` is below the room, or that of a page of its own (`elsewhere`)."""
+    """`path` is below the room, or `elsewhere` that of another page."""
 
     label: str
     done: bool

@@ -25,7 +25,7 @@ def upsert(
     replaced: Collection[str],
     added: Collection[str] = (),
 ) -> None:
-    """`replaced` columns take the new value, `added` ones the sum of both."""
+    """`replaced` columns take the new value, `added` ones the sum of old and new."""
     if not rows:
         return
     statement = _insert_of(connection.dialect.name)(table)
@@ -50,14 +50,12 @@ def _insert_of(dialect: str) -> Callable[[Table], Any]:
 
 
 BUSY_S = 5
-"""Writes take milliseconds."""
 
 BUSY_RETRY_S = 0.01
 
 CONNECT_S = 3
 
 STATEMENT_MS = 15_000
-"""Reading everything takes well under a second."""
 
 SCHEMES = {
     "sqlite": "sqlite+pysqlite",
@@ -90,7 +88,6 @@ def read_url(written: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """Without the password."""
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
@@ -107,7 +104,6 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
-    """Database errors become StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"
@@ -121,7 +117,7 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def forget_old_pages(engine: Engine) -> None:
-    """Unless another process reads SQLite's write-ahead log."""
+    """Truncates SQLite's write-ahead log, unless another process reads it."""
     if engine.dialect.name == "sqlite":
         connection = engine.raw_connection()
         try:
@@ -173,7 +169,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """The busy timeout does not cover changing a new file to WAL, so this waits itself."""
+    """Retries: the busy timeout does not cover changing a new file to WAL."""
     until = time.monotonic() + BUSY_S
     while True:
         try:

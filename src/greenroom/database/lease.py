@@ -1,4 +1,4 @@
-"""A lease in a table with one row, by the database's clock: machines need not agree."""
+"""A lease in a table with one row, by the database's clock, so machines need not agree on the time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,20 +13,20 @@ _NOW_MS = {
 
 @dataclass(frozen=True)
 class SqlLease:
-    """The row has the `id` 1, a `holder`, and in `until` the ms at which the lease ends."""
+    """The row has the `id` 1, a `holder`, and in `until` when the lease ends, in ms."""
 
     table: Table
     until: Column[Any]
 
     def acquire(self, connection: Connection, holder: str, term_ms: int) -> bool:
-        """Takes or renews it. False while another process holds it. All holders have one term."""
+        """Returns False while another process holds it. All holders use the same term."""
         now_ms: ColumnElement[int] = literal_column(_NOW_MS[connection.dialect.name])
         # No term ends later than that: the clock was set back, and the holder may be gone.
         free = or_(self.until <= now_ms, self.until > now_ms + term_ms)
         return self._write(connection, holder, now_ms + term_ms, free)
 
     def release(self, connection: Connection, holder: str) -> bool:
-        """False if another process holds it."""
+        """Returns False when another process holds it."""
         return self._write(connection, holder, literal_column("0"))
 
     def _write(

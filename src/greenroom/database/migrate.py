@@ -31,7 +31,7 @@ def version_of(connection: Connection) -> str:
 
 
 def bring_forward(connection: Connection) -> None:
-    """All missing steps or none, in this connection's transaction."""
+    """Runs all missing steps or none, in this connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
     found = version_of(connection)
@@ -53,7 +53,7 @@ def run_steps(connection: Connection, target: str) -> None:
 
 
 def _make_new(connection: Connection) -> None:
-    """Tests ensure that the steps lead to the same tables."""
+    """Tests check that the steps lead to the same tables."""
     metadata.create_all(connection)
     connection.execute(insert(state).values(id=1, revision=0, forgotten=0))
     connection.execute(insert(sender).values(id=1, holder="", beat=0, active=False))

@@ -137,7 +137,7 @@ def _with(kind: str, secret_sha256: str) -> Select[Any]:
 
 
 def _locked(connection: Connection, kind: str, secret_sha256: str) -> SessionRow | None:
-    """Until this transaction ends."""
+    """Locks until the transaction ends."""
     return _first(connection, _with(kind, secret_sha256).with_for_update())
 
 

@@ -28,8 +28,8 @@ state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("forgotten", BigInteger, nullable=False),
 )
-"""Every write changes it first, so writers queue up here. `forgotten`: the newest revision of which
-audit entries are gone.
+"""Every write changes it first, so that writers queue. `forgotten`: the newest revision whose audit
+entries are gone.
 """
 
 entries = Table(
@@ -62,7 +62,7 @@ audit = Table(
     Column("after", Text),
     Index("audit_revision", "revision"),
 )
-"""Tells readers what is new since they last looked."""
+"""Readers find what is new since their last look."""
 
 alerts = Table(
     "alerts",
@@ -89,7 +89,7 @@ told = Table(
     Column("at_ms", BigInteger, nullable=False),
     Index("told_subject", "policy_id", "type", "subject", "at_ms"),
 )
-"""`at_ms`, when it is sent, may lie ahead."""
+"""`at_ms`, the time of sending, may lie ahead."""
 
 outbox = Table(
     "outbox",

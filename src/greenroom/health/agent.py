@@ -25,7 +25,7 @@ KEPT_MAX = 100_000
 
 FIRST_REPORT_S = 1.0
 GATHER_S = 0.1
-"""When an origin dies, all of its checks change."""
+"""When an origin fails, all of its checks change at once."""
 
 RETRY_S = 3.0
 

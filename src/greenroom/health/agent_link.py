@@ -24,7 +24,7 @@ HOPELESS = frozenset({400, 401, 403, 404, 405, 413})
 
 
 class AgentLink:
-    """Tries one address after the other."""
+    """Tries the addresses in turn."""
 
     def __init__(
         self, urls: Sequence[str], token: str, name: str, tls: ssl.SSLContext | None = None

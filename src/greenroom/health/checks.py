@@ -217,13 +217,12 @@ GLOBAL = "Global"
 
 
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:
-    """Raises Refused when the zone has no such check."""
     zone_of(known, zone_id)
     return entry_of(known.health_checks, "health check", check_id, zone_id)
 
 
 def show(entry: Entry[HealthCheck], view: HealthService | None) -> Json:
-    """`view` is None where no health checks run: all is unknown."""
+    """`view` None: no health checks run, and the status is unknown."""
     check, state = entry.record, view.condition(entry.id) if view else None
     regions = view.regions(entry.id) if view else {}
     status = shown_status(state, check)
@@ -302,7 +301,7 @@ SECTION = DocumentSection(
 
 
 def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
-    """A default port changes with the type."""
+    """The default port follows a new type."""
     before = show(entry, None)
     merged = overlaid(before, document)
     kind = merged.get("type") if isinstance(merged, dict) else None
@@ -320,7 +319,7 @@ def _edited(entry: Entry[HealthCheck], document: Any) -> Any:
 
 
 def checked(document: Any, more: Iterable[ApiFault] = ()) -> Json:
-    """Raises Refused with every fault, and `more`."""
+    """Raises Refused with all faults, including `more`."""
     values, faults = read_as(
         HEALTH_CHECK, document, lambda values: health_check_problems(effective(values))
     )

@@ -1,5 +1,5 @@
-"""What the analytics page draws: how available checks were, why they failed and how long they took.
-Short spans are read from single events, long ones from hourly sums.
+"""Availability, failures and latency for the analytics page. Short spans are read from single
+events, long ones from hourly sums.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,12 +25,12 @@ from greenroom.model.probe import ProbeResult
 K = TypeVar("K")
 
 EVENTS_MAX = 10_000
-"""Events that one page reads; where there are more it takes hourly sums."""
+"""Events that one page reads; a span with more uses hourly sums."""
 
 EVENTS_MS = 25 * HOUR_MS
 
 SHORT_MS = 2 * HOUR_MS
-"""The table of all checks counts whole hours, but single verdicts in shorter spans."""
+"""Below this span the table counts single verdicts instead of whole hours."""
 
 
 class HealthSpan(NamedTuple):
@@ -67,7 +67,7 @@ class RegionFigures(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Of healthy probes. `bands`: name of TIMES -> step -> median and p95."""
+    """Latency of healthy probes. `bands`: name of TIMES -> step -> (median, p95)."""
 
     bands: Mapping[str, Mapping[int, tuple[float, float]]]
     regions: Sequence[RegionFigures]
@@ -84,7 +84,7 @@ def span_for(
 
 
 def _readable(history: HealthStore, check_ids: Sequence[str], begin_ms: int, end_ms: int) -> bool:
-    """All events are kept, and are few enough."""
+    """Whether all events are still stored, and few enough to read."""
     if end_ms - begin_ms > EVENTS_MS:
         return False
     if history.count(EventQuestion(begin_ms, end_ms, check_ids), EVENTS_MAX + 1) > EVENTS_MAX:
@@ -99,7 +99,6 @@ def _readable(history: HealthStore, check_ids: Sequence[str], begin_ms: int, end
 def _counts(
     history: HealthStore, check_ids: Sequence[str], span: HealthSpan, *, probes: bool
 ) -> list[StepCount]:
-    """Of probes, or of verdicts."""
     kind = {"probes": True} if probes else {"scope": "overall"}
     if span.hourly:
         return history.hour_counts(HourQuestion(span.begin_ms, span.end_ms, check_ids, **kind))
@@ -119,7 +118,6 @@ def availability(
 
 
 def whole(available: Mapping[str, Mapping[int, UptimeShare]]) -> dict[str, UptimeShare]:
-    """Of all steps together."""
     return {
         check_id: UptimeShare(
             sum(one.good for one in steps.values()), sum(one.total for one in steps.values())
@@ -135,7 +133,6 @@ def _plus(share: UptimeShare, one: StepCount) -> UptimeShare:
 def uptimes(
     history: HealthStore, check_ids: Collection[str], span: HealthSpan
 ) -> dict[str, UptimeShare]:
-    """Of any number of checks."""
     if span.end_ms - span.begin_ms > SHORT_MS:
         found = history.availability(span.begin_ms, span.end_ms)
         return {key: UptimeShare(*share) for key, share in found.items() if key in check_ids}
@@ -224,7 +221,7 @@ def _at(of: dict[K, list[Sketch]], key: K) -> list[Sketch]:
 
 
 def log(history: HealthStore, check_ids: Sequence[str], question: EventQuestion) -> list[KeptEvent]:
-    """Newest first. One check at a time: each is sorted in the database already."""
+    """Newest first. One query per check: the database has each sorted already."""
     pages = [history.log(replace(question, check_ids=[check_id])) for check_id in check_ids]
     newest = merge(*pages, key=lambda kept: (-kept.event.at_ms, -kept.number))
     return list(islice(newest, question.limit))

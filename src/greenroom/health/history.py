@@ -15,7 +15,7 @@ from greenroom.web.time_format import moment as written
 SPAN_MS = 24 * 3_600_000
 
 SAMPLE = 10_000
-"""Newest events that percentiles are taken from."""
+"""Newest events that percentiles are computed from."""
 
 PERCENTILES = (50, 75, 95, 99)
 TIMES = ("tcp_ms", "tls_ms", "ttfb_ms", "rtt_ms")
@@ -202,7 +202,7 @@ def _region(region: str, reasons: dict[str, int], found: Sequence[CheckEvent]) -
 
 
 def spread(values: Sequence[float]) -> dict[str, Any] | None:
-    """Each is a measured value; None without values."""
+    """Every percentile is a measured value; None without values."""
     ordered = sorted(values)
     if not ordered:
         return None

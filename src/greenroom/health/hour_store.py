@@ -38,7 +38,7 @@ from greenroom.health.rules.sketch import Sketch, SketchBytes
 from greenroom.model.probe import CheckEvent
 
 CHECKS_AT_ONCE = 500
-"""In one statement."""
+"""Check ids in one statement."""
 
 metadata = MetaData()
 
@@ -79,7 +79,7 @@ Index(
         for name in ("check_id", "hour_ms", "scope", "probe", "healthy", "reason", "count")
     ),
 )
-"""They answer how available checks were and why probes failed, without reading the rows."""
+"""Both let availability and failures be answered from the index alone."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[SketchBytes]).decode
@@ -173,7 +173,7 @@ def availability(
 
 
 def prune(connection: Connection, oldest_ms: int, check_ids: Sequence[str]) -> None:
-    """By check, because that is how the table is sorted."""
+    """By check, as the table is ordered."""
     for some in _parts(check_ids):
         connection.execute(
             delete(hours).where(hours.c.check_id.in_(some), hours.c.hour_ms < oldest_ms)

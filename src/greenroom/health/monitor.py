@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 @contextlib.contextmanager
 def _alone(check_id: str) -> Iterator[None]:
-    """What fails about one check stops no other."""
+    """An error about one check must not stop the others."""
     try:
         yield
     except Exception:
@@ -60,7 +60,7 @@ class HealthMonitor:
     def __init__(
         self, now_ms: Callable[[], int], pending: Pending, replan: Callable[[], None] = lambda: None
     ) -> None:
-        """`replan` is called when agents get other checks."""
+        """`replan` is called when the assignment of checks to agents changes."""
         self._now_ms = now_ms
         self._pending = pending
         self._replan = replan
@@ -110,7 +110,7 @@ class HealthMonitor:
                     self._look(key, now_ms)
 
     def hear(self, name: str, region: str, report_every_ms: int) -> bool:
-        """False when there are too many agents to add this one."""
+        """Returns False when there are too many agents to add one."""
         known = self._roster.get(name)
         if known is None and len(self._roster) >= AGENTS_MAX:
             return False
@@ -167,7 +167,7 @@ class HealthMonitor:
             self._record(placed, agent, region, report, turned is not None, now_ms)
 
     def sweep(self) -> None:
-        """Called once a second: looks at a share of the checks, and at the agents."""
+        """Called once a second; looks at a share of the checks each time, and at all agents."""
         now_ms = self._now_ms()
         if self._roster.get(LOCAL):
             self._roster[LOCAL] = msgspec.structs.replace(self._roster[LOCAL], heard_ms=now_ms)

@@ -19,7 +19,7 @@ from greenroom.outbound.policy import NEVER, PRIVATE
 T = TypeVar("T")
 
 RESOLVERS = 32
-"""A hanging resolver takes only these threads."""
+"""A hanging resolver blocks only these threads."""
 
 ADDRESSES_TRIED = 3
 """Within the time of one try."""
@@ -30,7 +30,6 @@ def probe_policy(*, private: bool = True) -> OutboundPolicy:
 
 
 def threaded_resolver() -> Resolve:
-    """Resolves in its own threads."""
     pool = ThreadPoolExecutor(RESOLVERS, "probe-names")
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -75,7 +74,7 @@ class Course:
             self.sent = at
 
     async def resolved(self, addresses: Awaitable[T]) -> T:
-        """Times the lookup, also one that fails."""
+        """Times the lookup, even when it fails."""
         self.phase, began = "dns", self.now()
         try:
             return await addresses

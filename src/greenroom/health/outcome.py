@@ -14,7 +14,7 @@ EVENTS_WAITING_MAX = 50_000
 
 
 class Pending:
-    """`hurry` is called when something must not wait for the next regular write."""
+    """`hurry` is called when data must not wait for the next regular write."""
 
     def __init__(self, hurry: Callable[[], None] = lambda: None) -> None:
         self._hurry = hurry
@@ -52,7 +52,6 @@ class Pending:
         return batch
 
     def give_back(self, batch: HealthBatch) -> None:
-        """Newer data wins."""
         self._conditions = {**batch.conditions, **self._conditions}
         self._alerts = [*batch.alerts, *self._alerts]
         self._agents = batch.agents if self._agents is None else self._agents

@@ -16,7 +16,7 @@ PREVIEWS_MAX = 100
 PREVIEW_MS = 10 * 60_000
 
 TRIES_MAX = 20
-"""At once; each ends after the timeout of its check."""
+"""Tries at the same time; each ends by the timeout of its check."""
 
 
 class PreviewChecks:

@@ -52,7 +52,7 @@ class Equipment:
 
 
 class CannotProbe(Exception):
-    """Says nothing about the origin."""
+    """The probe could not run, which says nothing about the origin."""
 
 
 async def probe(check: HealthCheck, equipment: Equipment) -> ProbeResult:
@@ -124,7 +124,7 @@ async def probe_tcp(check: HealthCheck, equipment: Equipment, course: Course) ->
 
 
 async def probe_http(check: HealthCheck, equipment: Equipment, course: Course) -> tuple[int, str]:
-    """Follows redirects: (code, reason or empty)."""
+    """Returns (code, reason or empty) after redirects."""
     config = check.http_config or HttpCheck()
     target = OutboundTarget(check.type.lower(), check.address.lower(), check.port, config.path)
     outside = False
@@ -235,7 +235,7 @@ def _headers(
 
 
 async def _timed(parts: AsyncIterator[bytes], course: Course) -> None:
-    """Reads the rest for its time alone: an endless page is as good as its beginning."""
+    """Reads the rest of the body for its time only; an endless body passes like its beginning."""
     read = 0
     with contextlib.suppress(TimeoutError, httpcore.NetworkError, httpcore.ProtocolError):
         async with asyncio.timeout_at(course.until - RETURNS_S):
@@ -246,7 +246,7 @@ async def _timed(parts: AsyncIterator[bytes], course: Course) -> None:
 
 
 async def _beginning(response: httpcore.Response, parts: AsyncIterator[bytes]) -> bytes:
-    """Some servers compress unasked."""
+    """Decodes content codings: some servers compress unasked."""
     encoding = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
     decode = _decoder(encoding.strip().lower())
     body = b""
@@ -279,7 +279,7 @@ def _decoder(encoding: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def judged(config: HttpCheck, status: int, body: bytes) -> str:
-    """Empty when good. Compares the body as UTF-8, ignoring case."""
+    """Returns a reason, or empty. Compares the body as UTF-8, ignoring case."""
     code = str(status)
     if not any(
         code == wanted or (wanted[1:].lower() == "xx" and code[0] == wanted[0])

@@ -38,7 +38,7 @@ BY_CLASS: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.RemoteProtocolError, Reason.INVALID_RESPONSE),
     (httpcore.LocalProtocolError, Reason.CONFIGURATION),
 )
-"""The first row that fits."""
+"""The first matching row counts."""
 
 LAST: tuple[tuple[type[BaseException], Reason], ...] = (
     (httpcore.ConnectTimeout, Reason.TCP_TIMEOUT),

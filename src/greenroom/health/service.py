@@ -53,7 +53,7 @@ class HealthWriter:
         self.pending = Pending(self._wake.set)
 
     async def run(self) -> None:
-        """Until cancelled, then writes what is left."""
+        """Runs until cancelled, then writes what is left."""
         try:
             while True:
                 await self.write()
@@ -133,8 +133,6 @@ log = structlog.get_logger(__name__)
 
 
 class HealthService:
-    """Calls the store in threads."""
-
     def __init__(
         self,
         store: HealthStore,

@@ -131,7 +131,7 @@ _LATER_INDEXES = [
         ("health_events_changed", events.c.changed == literal_column("1")),
     )
 ]
-"""Of the few rows that filters of the log look for."""
+"""Partial indexes for the filters of the log."""
 days = Table(
     "health_days",
     metadata,
@@ -194,7 +194,6 @@ class HealthStore:
         return HealthMemory(found, known)
 
     def save(self, batch: HealthBatch, now_ms: int) -> None:
-        """Also removes old events."""
         self._prepare()
         with transaction(self._engine, writes=True) as connection:
             self._save_conditions(connection, batch)
@@ -229,7 +228,6 @@ class HealthStore:
             connection.execute(delete(alerts).where(alerts.c.number.in_(numbers)))
 
     def events(self, question: EventQuestion) -> list[CheckEvent]:
-        """Newest first, as those of `log`."""
         return [kept.event for kept in self.log(question)]
 
     def log(self, question: EventQuestion) -> list[KeptEvent]:
@@ -361,7 +359,6 @@ class HealthStore:
                 self._prepared = True
 
     def _add_older(self, connection: Connection) -> None:
-        """Adds some events of an older version to the hourly sums, newest first."""
         if self._rolled_up:
             return
         below = connection.execute(select(rollup.c.below)).scalar() or 0

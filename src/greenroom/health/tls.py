@@ -12,7 +12,7 @@ class NameMismatch(Exception): ...
 
 
 class TlsContexts:
-    """Made when first needed, because reading certificates is slow. TLS 1.2 or later."""
+    """Contexts are created on first use, because reading certificates is slow. TLS 1.2 or later."""
 
     def __init__(self, ca_file: str | None = None) -> None:
         self._ca_file = ca_file

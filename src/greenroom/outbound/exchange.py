@@ -20,7 +20,7 @@ PICTURE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Host, Content-Length, Accept-Encoding and User-Agent are added."""
+    """Host, Content-Length, Accept-Encoding and User-Agent are added when it is sent."""
 
     method: str
     url: str
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """`total_s` covers names, connections, redirects and the whole body."""
+    """`total_s` covers name resolution, connections, redirects and the whole body."""
 
     total_s: float = 10.0
     connect_s: float = 5.0
@@ -55,8 +55,8 @@ USER_AGENT = "greenroom"
 async def exchange(
     guard: Guard, request: Request, limits: RequestLimits, tls: ssl.SSLContext | None = None
 ) -> OutboundAnswer:
-    """Redirects are judged like the first request. Raises OutboundRefused, or OutboundFailed
-    without a usable answer.
+    """Judges redirects like the first request. Raises OutboundRefused, or OutboundFailed without a
+    usable answer.
     """
     target = read_target(request.url)
     try:
@@ -145,7 +145,7 @@ async def _bounded(response: httpcore.Response, most: int) -> tuple[bytes, bool]
 def _redirected(
     request: Request, status: int, before: OutboundTarget, after: OutboundTarget
 ) -> Request:
-    """Headers for the first server are not sent to another one."""
+    """Drops headers that were meant for another server."""
     headers = request.headers
     if (before.scheme, before.host, before.port) != (after.scheme, after.host, after.port):
         headers = tuple(pair for pair in headers if pair[0].lower() in ("content-type", "accept"))
@@ -161,8 +161,8 @@ def _tls() -> ssl.SSLContext:
 
 
 async def fetch_picture(guard: Guard, url: str, bytes_max: int) -> str:
-    """A picture of an operator, once, when it is configured: as a `data:` URL. Raises OutboundRefused, or OutboundFailed without a picture of at most
-    `bytes_max`.
+    """Fetches a picture that an operator configures, as a `data:` URL. Raises OutboundRefused, or
+    OutboundFailed without a picture of at most `bytes_max`.
     """
     limits = RequestLimits(total_s=PICTURE_S, body_max=bytes_max, redirects=3)
     answer = await exchange(

@@ -30,7 +30,8 @@ from greenroom.outbound.policy import (
 ADDRESSES_CACHED = 1_024
 
 Listening = Callable[[], Collection[tuple[str, int]]]
-"""(numeric address, port), `0.0.0.0` and `::` for all; for a Unix socket its file, and 0."""
+"""(numeric address, port), with `0.0.0.0` and `::` for all addresses; (file, 0) for a Unix socket.
+"""
 
 
 def reaches_listener(address: IpAddress, port: int, listening: Collection[tuple[str, int]]) -> bool:
@@ -58,7 +59,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=ADDRESSES_CACHED)
 def is_this_machine(address: str) -> bool:
-    """A socket can be bound to it here."""
+    """Whether a socket can be bound to it here."""
     read = read_address(address)
     if read is None or read.is_loopback or read.is_unspecified:
         return read is not None
@@ -100,13 +101,13 @@ class Guard:
         self._listening = listening
 
     def for_visitors(self) -> "Guard":
-        """For URLs that anybody may write down: what the settings allow is for those of operators."""
+        """For URLs that visitors choose: what the settings allow is only for those of operators."""
         policy = replace(self.policy, schemes=("https",), ports=(443,), allowed=())
         return Guard(policy, self._resolve, self._listening)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Raises OutboundRefused when there are only forbidden ones, OSError (socket.gaierror) when
-        there are none.
+        """Raises OutboundRefused when all are forbidden, OSError (socket.gaierror) when there are
+        none.
         """
         reason = host_problem(host)
         if reason:
@@ -199,7 +200,7 @@ def tls_context(authorities: str = "") -> ssl.SSLContext:
 
 
 def reason_of(error: BaseException) -> str:
-    """Never with the URL, which may be a secret."""
+    """Never contains the URL, which may be a secret."""
     if isinstance(error, (OutboundRefused, OutboundFailed)):
         return str(error)
     named = _REASONS.get(type(error))

@@ -1,4 +1,4 @@
-"""E-mail handed to the operator's own mail server."""
+"""Hands e-mail to the operator's own mail server."""
 
 import asyncio
 import socket
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 TOTAL_S = 30.0
 
 LOCAL = "localhost"
-"""Nobody else has an address there, and mail servers refuse it."""
+"""Domain of a sender without one; mail servers refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """The operator's own mail server, which may be on a private address."""
+    """May be on a private address."""
 
     host: str
     port: int = 587
@@ -31,7 +31,7 @@ class MailServer:
 
     @property
     def address(self) -> str:
-        """Of the sender, without a name before it."""
+        """The sender's address, without a display name."""
         return parseaddr(self.sender)[1]
 
     @property
@@ -40,12 +40,12 @@ class MailServer:
 
     @property
     def introduced_as(self) -> str:
-        """In EHLO; a name server would have to be asked each time."""
+        """The name in EHLO, without asking a name server."""
         return self.domain if self.domain != LOCAL else socket.gethostname()
 
 
 class MailRefused(GreenroomError):
-    """`permanent`: the server says that it never will."""
+    """`permanent`: no retry helps."""
 
     def __init__(self, reason: str, permanent: bool = False) -> None:
         super().__init__(reason)
@@ -53,7 +53,6 @@ class MailRefused(GreenroomError):
 
 
 async def send(server: MailServer, message: EmailMessage) -> None:
-    """Raises MailRefused."""
     import aiosmtplib  # 40 ms, and most installations send no e-mail
 
     client = aiosmtplib.SMTP(

@@ -29,7 +29,7 @@ NEVER = (
     "ff00::/8",
     "::/128",
 )
-"""Link-local, cloud metadata, and what is no single machine."""
+"""Link-local, cloud metadata, and addresses that are no single machine."""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -103,7 +103,7 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutboundTarget:
-    """`host`: without the brackets of IPv6; `path` includes the query."""
+    """`host` has no brackets around IPv6; `path` includes the query."""
 
     scheme: str
     host: str
@@ -125,7 +125,7 @@ class OutboundTarget:
 
 
 def read_target(url: str) -> OutboundTarget:
-    """Raises OutboundRefused for everything that two programs could read differently."""
+    """Raises OutboundRefused for every URL that two programs could read differently."""
     if not isinstance(url, str) or not 1 <= len(url) <= URL_MAX:
         raise OutboundRefused(f"a URL must have 1 to {URL_MAX} characters")
     if not url.isascii() or re.search(r"[\x00-\x20\x7f\\<>\"^`{|}]", url):
@@ -175,7 +175,7 @@ def host_problem(host: str, *, bracketed: bool = False) -> str:
 
 
 def read_address(text: str) -> IpAddress | None:
-    """None also with a zone index (`%eth0`)."""
+    """None for a zone index (`%eth0`) too."""
     if "%" in text:
         return None
     try:
@@ -200,8 +200,8 @@ def is_outside(address: str) -> bool:
 
 
 def outside_only(addresses: Sequence[str]) -> list[str]:
-    """For redirects: the owner of a public server must not choose which internal server is called.
-    Raises OutboundRefused.
+    """Keeps public addresses after a redirect: the owner of a public server must not choose which
+    internal server is called. Raises OutboundRefused.
     """
     found = [address for address in addresses if is_outside(address)]
     if not found:

@@ -1,4 +1,4 @@
-"""Computes facts at most once in ten seconds."""
+"""Serves the pages; computes facts at most once in ten seconds."""
 
 import asyncio
 import hashlib
@@ -29,7 +29,7 @@ Ask = Callable[[], Awaitable[StatusFacts]]
 
 
 class FactsCache:
-    """Fetches facts once at a time. Keeps old ones while that fails."""
+    """Fetches one at a time, and keeps old facts while that fails."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -38,7 +38,7 @@ class FactsCache:
         self._asked_s = 0.0
 
     async def get(self) -> StatusFacts:
-        """Raises the fetch's exception without any facts."""
+        """Raises what the fetch raises while there are no facts."""
         async with self._guard:
             if self._facts is None or time.monotonic() - self._asked_s >= FRESH_S:
                 try:

@@ -58,7 +58,7 @@ NOTE = ApiSchema.of(
 
 
 Incidents = Callable[[int], list[Incident]]
-"""Those since a time in Unix ms, newest first. Blocks; raises StorageFailed."""
+"""Incidents since a time in Unix ms, newest first. Blocks; raises StorageFailed."""
 
 
 def show_incident(incident: Incident) -> Json:
@@ -82,7 +82,6 @@ def show(entry: Entry[IncidentNote]) -> Json:
 
 
 def note_of(known: Configuration, note_id: str) -> Entry[IncidentNote]:
-    """Raises Refused when there is none."""
     return entry_of(known.incident_notes, "note", note_id)
 
 

@@ -54,7 +54,6 @@ def show(entry: Entry[StatusPage]) -> Json:
 
 
 def page_of(known: Configuration, page_id: str) -> Entry[StatusPage]:
-    """Raises Refused when there is none."""
     return entry_of(known.status_pages, "status page", page_id)
 
 

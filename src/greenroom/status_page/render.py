@@ -61,7 +61,7 @@ def _line(line: StatusLine) -> str:
 
 
 def _period(line: StatusLine) -> str:
-    """A new check has not worked for 90 days."""
+    """The known days: a new check has not worked for 90."""
     if line.since == line.days[0].day:
         return f"in {with_unit(len(line.days), 'days')}"
     if line.since == line.days[-1].day:
@@ -93,7 +93,7 @@ def _day_words(day: Day) -> str:
 
 
 def _percent(part: float) -> str:
-    """100 % is only what never failed."""
+    """Only what never failed has 100 %."""
     return f"{int(part * 10_000) / 100:g} %"
 
 

@@ -17,14 +17,14 @@ PUBLIC_INCIDENTS: Mapping[str, str] = {
     "health_check_status_notification": "{subject} was not working",
     "greenroom_admissions_stopped": "Entry to {subject} was paused",
 }
-"""Other types are never shown."""
+"""Types that the public may see."""
 
 GOOD, BUSY, BAD, UNKNOWN = "good", "busy", "bad", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFacts:
-    """Days as (good, total) probes and mean response time of the good ones."""
+    """`days`: (good, total) probes; `response_ms`: mean of the good ones."""
 
     id: str
     name: str
@@ -70,7 +70,7 @@ class StatusFacts:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """None if unknown."""
+    """`part` is None if unknown."""
 
     day: str
     part: float | None

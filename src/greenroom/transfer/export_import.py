@@ -58,7 +58,7 @@ def _has_crlf(value: Any) -> bool:
 
 
 UNTOLD = frozenset({"token", "account", "offers"})
-"""Readers of the document must not gain access; offers are of the moment."""
+"""Tokens and accounts would give readers access; offers are short-lived."""
 
 
 def exported(known: Configuration) -> Json:
@@ -73,7 +73,7 @@ def exported(known: Configuration) -> Json:
 def _sections(
     known: Configuration, sections: Iterable[DocumentSection], parent: str = ""
 ) -> dict[str, list[Json]]:
-    """Those with entries."""
+    """Sections with entries."""
     found = {
         section.name: [
             {"id": entry.id, **section.show(entry)}
@@ -128,8 +128,8 @@ def _room(known: Configuration, entry: Entry[Any]) -> Json:
 def make_true(
     document: Any, origin_problems: OriginProblems, *, only_into_empty: bool = False
 ) -> ConfigChange:
-    """Answers a line for each step. Raises Refused with every fault. `only_into_empty`: refused
-    when it would change or delete something.
+    """Answers a line for each step. Raises Refused with all faults. `only_into_empty`: refuses to
+    change or delete anything.
     """
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:

@@ -51,13 +51,13 @@ MOST: Mapping[str, int] = {
     "room": rooms.ROOMS_MAX,
     **{section.kind: section.most for section in (*IN_ZONES, *BESIDE_ZONES)},
 }
-"""Configuration file included. Excess entries are only counted."""
+"""Includes the configuration file. Excess entries are only counted."""
 
 _LEAST: Mapping[type, Mapping[str, Any]] = {
     Room: {"total_active_users": 1, "new_users_per_minute": 1},
     Zone: {"limit_floor": 1, "session_ceiling": specs(Zone)["session_ceiling"].high},
 }
-"""Of what takes the place of something wrong: what refuses nothing else."""
+"""Values of a stand-in that make nothing else fail."""
 
 _PLURALS = {
     "list": "lists",
@@ -81,7 +81,7 @@ class _Building:
             self.claims.add(entry, known.zones[entry.parent].record)
         self.faults: list[ApiFault] = []
         self.unplaced: list[str] = []
-        """Pointers of zones whose name is wrong: which hosts they cover is not known."""
+        """Pointers of zones without a usable name: it is unknown which hosts they cover."""
         self._seen = Counter({kind: len(untouched.index_of(kind)) for kind in MOST})
         self._ids: dict[str, dict[tuple[str, str], list[str]]] = {}
 
@@ -97,7 +97,7 @@ class _Building:
     def stand_in(
         self, schema: ApiSchema, record: type[R], document: Any, key: str, parent: str = ""
     ) -> R | None:
-        """Takes the place of what was refused, so that what belongs to it can be checked too."""
+        """Replaces a refused record, so that its parts can be checked too."""
         if not isinstance(document, dict):
             return None
         unique = self.at.new_id()
@@ -117,7 +117,9 @@ class _Building:
         carry_out(changes, self.draft, self.at.now_ms)
 
     def id_of(self, kind: str, document: Any, parent: str = "") -> str:
-        """The existing id, also by name; else the document's id if it is free; else a new one."""
+        """Prefers the id of an entry that exists, by id or identity; then the document's own, if
+        free; else a new one.
+        """
         if not isinstance(document, dict):
             return self.at.new_id()
         made, given = self.made.index_of(kind), document.get("id")
@@ -147,7 +149,7 @@ class _Building:
     def parts(
         self, pointer: str, document: Mapping[str, Any], name: str, kind: str
     ) -> Iterator[tuple[str, Any]]:
-        """Up to MOST; a fault when it is not a list."""
+        """Yields up to MOST; adds a fault when it is not a list."""
         found = document.get(name)
         if name not in document or (found is None and pointer):
             return  # null at the top would take everything of the kind away
@@ -196,7 +198,7 @@ def _identity(kind: str, document: Mapping[str, Any]) -> Any:
 def wanted_configuration(
     known: Configuration, document: Any, at: ChangeContext, origin_problems: OriginProblems
 ) -> Configuration:
-    """Raises Refused with every fault."""
+    """Raises Refused with all faults."""
     if not isinstance(document, dict):
         raise Refused(ApiFault(Code.BAD_BODY, "the document must be a table with zones and lists"))
     try:

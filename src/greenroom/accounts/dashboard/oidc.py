@@ -44,7 +44,7 @@ async def begin(page: PageRequest) -> Response:
 
 
 async def finish(page: PageRequest) -> Response:
-    """The secret in the cookie is used up in every case."""
+    """The cookie's secret is used up in every case."""
     secret, _, after = page.cookie(OIDC_COOKIE).partition(".")
     try:
         answer = await run_in_threadpool(

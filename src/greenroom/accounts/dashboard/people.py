@@ -131,7 +131,6 @@ def _own(page: PageRequest, faults: Faults, status: int = 200) -> Response:
 
 
 def own_account(page: PageRequest) -> Account | None:
-    """None for tokens, links and people of a provider."""
     kind, _, rest = page.person.owner.partition(":")
     entry = page.known.accounts.get(rest.partition(":")[0]) if kind == "account" else None
     return entry.record if entry else None

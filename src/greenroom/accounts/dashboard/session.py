@@ -94,7 +94,7 @@ def take_code(page: PageRequest) -> Response:
 
 
 def ask_link(page: PageRequest) -> Response:
-    """Uses nothing up until the form is sent: programs look at links."""
+    """Programs follow links, so only sending the form uses the link up."""
     good = page.parts[SIGN_IN].link_is_good(page.query("key"))
     return _link_form(page, page.query("key"), None, 200 if good else 401, good=good)
 
@@ -133,7 +133,6 @@ def leave(page: PageRequest) -> Response:
 
 
 def safe_path(path: str) -> str:
-    """Never another site."""
     plain = (
         path.startswith("/")
         and not path.startswith("//")

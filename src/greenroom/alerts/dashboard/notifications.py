@@ -46,11 +46,10 @@ FILTERS = {
     for row in ALERTS.values()
     for name, found in row.filters.items()
 }
-"""Their labels."""
 
 
 class FilterChoice(NamedTuple):
-    """`options`: (value, text, chosen); without them it is a text field."""
+    """`options`: (value, text, chosen); empty for a text field."""
 
     name: str
     label: str
@@ -209,7 +208,7 @@ def _shown(
     status: int = 200,
     hook: Faults | None = None,
 ) -> Response:
-    """`hook`: why a chat or web address was refused; its form then keeps what was sent."""
+    """`hook`: the faults of a new webhook, whose form keeps what was sent."""
     running, now_ms = _view(page), page.now_ms
     states = running.states()
     quiet = [silences.show(entry) for entry in page.known.silences.values()]
@@ -319,7 +318,7 @@ def _general(faults: Faults | None) -> list[str]:
 
 
 def _reaches(page: PageRequest, mechanisms: Mapping[str, Any]) -> bool:
-    """False also when the destination was removed."""
+    """False as well when the destination was removed."""
     known: Mapping[str, Any] = {
         "webhooks": page.known.webhooks,
         "pagerduty": page.known.pagerduty_services,
@@ -334,7 +333,7 @@ def _reaches(page: PageRequest, mechanisms: Mapping[str, Any]) -> bool:
 def _with_destination(
     page: PageRequest, document: Json, make: Callable[[Json], ConfigChange]
 ) -> Json:
-    """Refuses a policy that tells nobody."""
+    """Adds the new destination of the form. Refuses an enabled policy without any."""
     address = page.field("new_url").strip()
     mechanisms = document["mechanisms"]
     if not address:

@@ -1,4 +1,4 @@
-"""The channels of webhooks: a row of CHANNELS has hosts, a format, and what counts as delivered."""
+"""Channels of webhooks: hosts, message format, and what counts as delivered."""
 
 import base64
 import hashlib
@@ -71,7 +71,7 @@ def datadog(message: Message, url: str, secret: str, now_ms: int) -> Post:
 
 
 def splunk(message: Message, url: str, secret: str, now_ms: int) -> Post:
-    """The secret is its token. A `raw` address gets only the payload."""
+    """The secret is the token. A `raw` address gets only the payload."""
     token = [("Authorization", f"Splunk {secret}")] if secret else []
     if urlsplit(url).path.rstrip("/").endswith("/raw"):
         return json_post(url, payload(message), *token)
@@ -377,7 +377,7 @@ def channel_of(url: str) -> Channel:
 
 
 def shown_url(channel: Channel, url: str) -> str:
-    """Hides path and query where they are secret, and always an `api_key` or token in the query."""
+    """Masks path and query where they are secret, and any `api_key` or token in the query."""
     parts = urlsplit(url)
     if channel.secret_url:
         return f"{parts.scheme}://{parts.netloc}/***"

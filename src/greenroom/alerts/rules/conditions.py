@@ -23,7 +23,7 @@ BOUND_TYPES = (
 SOURCES = ("room:", "event:", "center:", "silent:", "origin:", "config-", "certificate:")
 
 ALL = "*"
-"""In place of a data center."""
+"""Stands for all data centers."""
 
 AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_queueing": (3_000, 60_000),
@@ -40,7 +40,7 @@ AFTER_MS: Mapping[str, tuple[int, int]] = {
     "greenroom_data_center_silent": (11_000, 5_000),
     "greenroom_origin_errors": (0, 60_000),
 }
-"""(until a start is reported, until an end is reported) in ms; default: at once."""
+"""Milliseconds until a start and until an end is reported; default: at once."""
 
 REQUESTS_LEAST = 20
 
@@ -60,9 +60,9 @@ class RoomPicture:
     confirms: bool = False
     """New visitors must show their ticket before they are admitted."""
     origin_slow: bool = False
-    """The room follows its origin, and admissions are stopped."""
+    """Admissions are stopped because the origin, which the room follows, is slow."""
     unmeasured: bool = False
-    """The room follows its origin, of which nothing has been measured for half a minute."""
+    """The origin that the room follows has not been measured for half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +82,25 @@ class Picture:
     process: str
     data_center: str = "here"
     several: bool = False
-    """Data centers share the rooms, whose figures are those of all."""
+    """Several data centers share the rooms; figures are those of all."""
     speaks_for_all: bool = True
-    """Of those, this one tells what concerns the whole room."""
+    """This data center reports on whole rooms."""
     rooms: tuple[RoomPicture, ...] = ()
     speaks_for_rooms: bool = True
-    """A failing ledger is reported anyway."""
+    """False: only failing ledgers are reported."""
     requests: int = 0
     failed: int = 0
     """Failed requests among `requests`."""
     cut_off_s: float | None = None
-    """None: in contact, or another process reports it."""
+    """None when in contact, or when another process reports it."""
     silent: Mapping[str, tuple[float, int]] | None = None
-    """Seconds of silence, and what the data center holds; None: another process is the
+    """Data center -> (seconds of silence, what it holds); None in a process that is not the
     coordinator.
     """
     config_problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Source -> problems of its newest version."""
     certificate: Certificate | None = None
     limits: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By type (BOUND_TYPES)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def conditions(picture: Picture) -> Iterator[AlertCondition]:
 
 
 def speaks_for(picture: Picture) -> Callable[[str], bool]:
-    """Whether this picture ends an incident by not having its condition."""
+    """Whether an incident ends because this picture lacks its condition."""
     own = [f"{source}:{picture.process}:" for source in ("origin", "config-file", "config-store")]
     own += [f"certificate:{picture.certificate.name}:"] if picture.certificate else []
     if picture.silent is not None:
@@ -262,7 +261,7 @@ def _room_condition(
     more: str = "",
     whole: bool = False,
 ) -> AlertCondition:
-    """`whole`: the same incident, whichever data center tells it."""
+    """`whole`: one incident for all data centers."""
     room = found.room
     source = ALL if whole and picture.several else picture.data_center
     incident = f"room:{source}:{type}:{room.id}:{more}"

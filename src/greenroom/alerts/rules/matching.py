@@ -38,17 +38,17 @@ class Destination(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Told:
     start: Fate | None = None
-    """Of this incident; None when no start is known."""
+    """How the start of this incident was handled; None when no start is known."""
     postponed: bool = False
     last_start_ms: int | None = None
-    """Of this subject, or its postponed time."""
+    """Last start of this subject, which may be postponed to the future."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
     policy: AlertPolicy
     action: Literal["send", "cancel", "silence"]
-    """`cancel`: withdraw the postponed start, and send nothing."""
+    """`cancel`: withdraw the postponed start."""
     not_before_ms: int = 0
     destinations: tuple[Destination, ...] = ()
 
@@ -125,7 +125,7 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
 
 
 def filter_problems(alert_type: str, filters: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(filter, problem); unknown types accept every filter."""
+    """Returns (filter, problem). Unknown types accept every filter."""
     row = ALERTS.get(alert_type)
     if row is None:
         return []

@@ -1,4 +1,4 @@
-"""One alert for one destination of one policy, and the request that a channel makes of it."""
+"""One alert for one destination of one policy, and the request of a channel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class Message:
 
     @property
     def shown_facts(self) -> list[tuple[str, str]]:
-        """Those for people: each once, in plain words."""
+        """Facts for people: each once, in plain words."""
         row = ALERTS.get(self.alert.type) if self.alert else None
         if self.alert is None or row is None or not row.shown:
             return self.facts
@@ -81,7 +81,7 @@ class Message:
 
     @property
     def link(self) -> str:
-        """Empty without an address of the dashboard, or when nothing there is about the alert."""
+        """Empty without a dashboard address or a page about the alert."""
         alert = self.alert
         row = ALERTS.get(alert.type) if alert else None
         if alert is None or row is None or not (self.dashboard_url and alert.zone_id):

@@ -48,8 +48,8 @@ class Dispatch:
 def next_try_ms(
     attempts: int, created_ms: int, now_ms: int, random: float, asked_ms: int
 ) -> int | None:
-    """None gives up. Waits double from a second to ten minutes, each shortened by up to half at
-    random. `asked_ms`: Retry-After.
+    """Returns None to give up. Waits double from a second to ten minutes, each shortened by up to
+    half at random. `asked_ms`: Retry-After.
     """
     longest = min(LONGEST_MS, FIRST_MS << min(max(attempts, 1) - 1, 20))
     wait_ms = max(longest - int(longest * random / 2), min(asked_ms, RETRY_AFTER_MAX_MS))

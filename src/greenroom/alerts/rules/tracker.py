@@ -14,7 +14,7 @@ REMEMBERED_MAX = 10_000
 class Tracker:
     def __init__(self) -> None:
         self.open: dict[str, Alert] = {}
-        """By the `incident` of its condition."""
+        """By `incident`."""
         self._since: dict[str, int] = {}
         self._clear: dict[str, int] = {}
         self._told: dict[str, None] = {}
@@ -40,7 +40,7 @@ class Tracker:
     def step(
         self, found: Iterable[AlertCondition], speaks_for: Callable[[str], bool], now_ms: int
     ) -> list[Alert]:
-        """Conditions end only where this process `speaks_for` them."""
+        """Ends only the incidents that this process `speaks_for`."""
         holding = {condition.incident: condition for condition in found}
         alerts = [
             alert for condition in holding.values() for alert in self._held(condition, now_ms)

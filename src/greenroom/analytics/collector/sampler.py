@@ -53,7 +53,7 @@ def sample(recorder: Recorder, looks: Iterable[RoomLook], now_ms: int) -> None:
 
 
 CapacityOf = Callable[[str], tuple[CapacityState | None, int]]
-"""With the number of the origin's instances."""
+"""Room id -> (state, number of the origin's instances)."""
 
 
 class WithTargets:

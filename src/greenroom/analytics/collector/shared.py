@@ -42,7 +42,7 @@ _decode = msgspec.msgpack.Decoder(StreamMessage).decode
 
 
 async def send(recorder: Recorder, stream: "RedisAnalyticsStream", last: bool = False) -> None:
-    """Minutes that fail stay in the recorder. Raises StorageFailed."""
+    """Unsent minutes return to the recorder. Raises StorageFailed."""
     minutes = recorder.fetch()
     for place, minute in enumerate(minutes):
         try:
@@ -170,7 +170,6 @@ class StreamCollector:
         return len(found) == READ_AT_ONCE
 
     async def stand_back(self) -> None:
-        """Another process can then open the store."""
         writer, self.writer = self.writer, None
         self._watch = SourceWatch()
         if writer is not None:
@@ -178,7 +177,7 @@ class StreamCollector:
 
 
 def _read(data: bytes) -> StreamMessage | None:
-    """None for an unknown entry, which is removed."""
+    """Returns None for an unknown entry, and removes it."""
     try:
         return _decode(data)
     except msgspec.MsgspecError:

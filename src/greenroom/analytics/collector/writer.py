@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 class Batch(Protocol):
     @property
     def minute(self) -> int:
-        """Since 1970."""
+        """Minutes since 1970."""
 
     def parts(self) -> Iterable[Part]: ...
 

@@ -1,5 +1,3 @@
-"""GraphQL queries, run with the person's rights."""
-
 from starlette.responses import Response
 
 from greenroom.analytics.dashboard.parts import QUERIES

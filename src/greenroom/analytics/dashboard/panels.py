@@ -56,7 +56,7 @@ def _percentiles(stem: str) -> tuple[PanelSeries, ...]:
 
 
 CAPACITY = "capacity"
-"""Only of rooms whose capacity is not fixed."""
+"""The panel of rooms whose capacity is not fixed."""
 
 PANELS = (
     ChartPanel(

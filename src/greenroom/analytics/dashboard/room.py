@@ -132,8 +132,6 @@ def _advice(
 
 
 def advice_steps(answer: SpanAnswer) -> list[AdviceStep]:
-    """Those that were recorded."""
-
     def figure(at_s: int, aggregate: str, metric: str) -> float:
         return answer.value(at_s, Wanted(aggregate, metric)) or 0
 
@@ -153,7 +151,7 @@ def advice_steps(answer: SpanAnswer) -> list[AdviceStep]:
 
 
 def _setting_path(page: PageRequest, advice: Advice) -> str:
-    """Empty: this person cannot change it."""
+    """Empty when this person cannot change it."""
     if page.room.read_only or not page.person.may(Role.OPERATOR):
         return ""
     below = "/events" if advice.setting == "events" else "/edit"
@@ -178,7 +176,7 @@ class CausePart(NamedTuple):
 
 
 def _causes(answer: SpanAnswer) -> list[CausePart]:
-    """Neighbours of one cause are one part."""
+    """Adjacent steps with the same cause are merged."""
     span, found = answer.span, list[CausePart]()
     for step in advice_steps(answer):
         why = cause(step)
@@ -263,7 +261,7 @@ class GlanceFigure(NamedTuple):
 
     @property
     def change(self) -> str:
-        """In per cent; empty: there is nothing to compare."""
+        """Per cent, or empty when there is nothing to compare."""
         if self.value is None or not self.before:
             return ""
         share = round(100 * (self.value - self.before) / self.before)

@@ -78,7 +78,7 @@ class Dataset(NamedTuple):
         )
 
     def paths(self) -> list[str]:
-        """As `availableFields` shows it."""
+        """The paths that `availableFields` lists."""
         groups = [f"dimensions_{name}" for name in self.dimensions]
         counted = ["count"] if self.counted else []
         return [

@@ -1,5 +1,3 @@
-"""POST /graphql."""
-
 import asyncio
 import threading
 import time
@@ -132,7 +130,7 @@ class GraphqlEndpoint:
     def _answer(
         self, caller: Caller, query: str, variables: Mapping[str, Any], name: str | None
     ) -> Response:
-        """In a worker thread. Waits while AT_ONCE queries run."""
+        """Runs in a worker thread, and waits while AT_ONCE queries run."""
         with _RUNNING:
             return self._result(caller, query, variables, name)
 

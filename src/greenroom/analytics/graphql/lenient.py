@@ -58,13 +58,13 @@ DEPTH_MAX = 20
 FIELDS_MAX = 1_000
 
 SAME_NAME_MAX = 20
-"""Merging takes quadratic time."""
+"""Merging fields of one name takes quadratic time."""
 
 FRAGMENTS_MAX = 50
 VALUE_DEPTH_MAX = 20
 
 VALUES_MAX = 10_000
-"""Counted at each use."""
+"""Values of one query, counted at each use of a fragment."""
 
 _MISSING = object()
 
@@ -105,7 +105,7 @@ def chosen(document: DocumentNode, name: str | None) -> DocumentNode:
 
 
 def check_size(document: DocumentNode) -> None:
-    """Raises GraphQLError. Linear in the text."""
+    """Raises GraphQLError. Takes time linear in the text."""
     fragments = {
         node.name.value: node.selection_set
         for node in document.definitions
@@ -228,7 +228,6 @@ class _Filling(Visitor):
 
 
 def _count(value: Any, most: int) -> int:
-    """Up to `most` plus one level."""
     found, todo = 1, [value]
     while todo and found <= most:
         one = todo.pop()

@@ -226,7 +226,6 @@ def whole_second(seconds: float, op: str) -> int:
 
 
 def day(value: Any) -> int:
-    """`YYYY-MM-DD` as Unix seconds of its begin."""
     try:
         found = (
             date.fromisoformat(value)
@@ -241,7 +240,6 @@ def day(value: Any) -> int:
 
 
 def _bounded(seconds: float) -> float:
-    """1970 to 2106."""
     return max(0, min(seconds, (1 << 32) - 1))
 
 
@@ -487,7 +485,6 @@ def _selected(info: Info, dataset: Dataset) -> Iterator[tuple[str, str]]:
 def _fields(
     info: Info, selection: SelectionSetNode | None
 ) -> Iterator[tuple[str, SelectionSetNode | None]]:
-    """Without those that a directive leaves out."""
     for node in selection.selections if selection else ():
         if not isinstance(node, (FieldNode, FragmentSpreadNode, InlineFragmentNode)) or _left_out(
             node

@@ -48,7 +48,6 @@ def rooms_condition(numbers: Iterable[int]) -> str:
 
 
 def condition(found: Filter, numbers: Numbers) -> str:
-    """An unknown room matches nothing."""
     if isinstance(found, DimensionFilter):
         return _comparison(found, numbers)
     parts = [f"({condition(part, numbers)})" for part in found.parts]
@@ -123,7 +122,6 @@ class Grouped:
     def histograms_text(
         self, pieces: Sequence[Piece], where: str, names: Sequence[str], limit: int
     ) -> str:
-        """At most `limit` rows."""
         keys = [bucket(name) for name in self.question.dimensions]
         filled = " OR ".join(f"{name}_count > 0" for name in names)
         rows = pieces_text(pieces, names, f"{where} AND ({filled})")
@@ -319,7 +317,7 @@ def _dimension(name: str, value: int, ids: Mapping[int, str]) -> str:
 
 
 def _value(share: Share, values: Mapping[str, Any]) -> int | float:
-    """Null and a weight of zero are zero, as published."""
+    """Null, or a weight of zero, counts as zero, as published."""
     number = values[share.column] or 0
     if share.over:
         over = values[share.over] or 0

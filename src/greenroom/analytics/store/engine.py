@@ -1,4 +1,4 @@
-"""What the keeper needs of DuckDB and ClickHouse."""
+"""What the keeper needs of DuckDB or ClickHouse."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -87,10 +87,10 @@ class Engine(Protocol):
         """Raises SlowAnswer after `timeout_s`."""
 
     def read(self, sql: str) -> list[Values]:
-        """With what the open change has written; for the writing thread."""
+        """Sees the uncommitted writes of `change`; for the writing thread."""
 
     def change(self) -> AbstractContextManager[None]:
-        """All or none; without transactions, in an order that can be repeated."""
+        """Atomic; without transactions, ordered so that it can be repeated."""
 
     def insert(self, table: Table, rows: Sequence[Values]) -> None: ...
 

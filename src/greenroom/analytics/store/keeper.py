@@ -40,7 +40,7 @@ LATE_S = 6 * HOUR_S
 """Parts are kept this long to recognize duplicates; older ones are refused."""
 
 ROOMS_AT_ONCE = 50
-"""Between two calls of `breathe`, so that visitors are not held up."""
+"""Rooms between two calls of `breathe`, so that visitors are not held up."""
 
 _IN_ORDER = itemgetter(*MINUTE_COLUMNS, *TIMES)
 _decode = msgspec.msgpack.Decoder(Rollup).decode
@@ -168,7 +168,7 @@ class Keeper:
     # -- parts and minutes -------------------------------------------------------------------------
 
     def _take(self, parts: Sequence[Part]) -> int:
-        """Parts last: without transactions, an interrupted write is repeated."""
+        """Writes parts last: without transactions, an interrupted write is repeated."""
         self._register(sorted({part.room for part in parts}))
         known = self._known_parts({part.minute * MINUTE_S for part in parts})
         news = [
@@ -310,7 +310,7 @@ class Keeper:
         return {number: tuple(map(histogram.packed, counts)) for number, counts in sums.items()}
 
     def _forget(self, now_s: int) -> None:
-        """In whole hours, to rarely have anything to do."""
+        """Deletes whole hours, so that there is rarely anything to do."""
         begin = now_s // HOUR_S * HOUR_S
         if self._facts.get("forgot_at", 0) >= begin:
             return
@@ -328,7 +328,7 @@ class Keeper:
             self._note("forgot_at", begin)
 
     def _delete_before(self, table: Table, oldest_s: int) -> bool:
-        """Asked first, because ClickHouse deletes slowly."""
+        """Looks for rows first, because ClickHouse deletes slowly."""
         found = self._engine.read(f"SELECT 1 FROM {table.name} WHERE t < {oldest_s} LIMIT 1")  # noqa: S608 - names and numbers
         if found:
             self._engine.delete(table, f"t < {oldest_s}")
@@ -372,7 +372,7 @@ class Keeper:
 
 
 def _begins_between(table: Table, begin: int, end: int, width: int) -> str:
-    """After a long stop most hours have no rows."""
+    """Skips hours without rows, of which a long stop leaves many."""
     return (
         f"SELECT DISTINCT t - t % {width} AS begun FROM {_below(table)} "  # noqa: S608
         f"WHERE t >= {begin} AND t < {end} ORDER BY begun"

@@ -77,10 +77,10 @@ ROWS_MAX = 100_000
 
 CROWD = ("visitors", "minutes", "visit_minutes", "patience_minutes")
 EARLY_MAX_S = 6 * 3_600.0
-"""No visitor is admitted meanwhile, and all of them retry."""
+"""Until then no visitor is admitted, and all of them retry."""
 
 ROWS = 12
-"""Of the table that says what the chart shows."""
+"""Rows of the table under the chart."""
 
 
 def show(page: PageRequest) -> Response:
@@ -117,7 +117,7 @@ def start(page: PageRequest) -> Response:
 
 
 def _asked(read: Callable[[str], str]) -> dict[str, str]:
-    """The inputs that stay in the address; a table of arrivals is too long for it."""
+    """Inputs kept in the address; a table of arrivals is too long for it."""
     found = {name: read(name).strip()[:40] for name in (*NUMBERS, "curve", "event")}
     return {name: text for name, text in found.items() if text}
 
@@ -143,7 +143,7 @@ def result(page: PageRequest) -> Response:
 
 
 def _wanted(page: PageRequest) -> dict[str, Any]:
-    """Raises Refused with every fault."""
+    """Raises Refused with all faults."""
     faults: list[ApiFault] = []
     numbers = {name: _number(page, name, faults) for name in NUMBERS}
     rows, curve = page.field("rows").strip(), page.field("curve") or CURVES[0][0]
@@ -230,7 +230,7 @@ def _number(page: PageRequest, name: str, faults: list[ApiFault]) -> int | None:
 
 
 def _event(page: PageRequest) -> Entry[Event] | None:
-    """None: the settings of the room."""
+    """None means the settings of the room."""
     event = page.known.events.get(page.query("event") or page.field("event"))
     return event if event is not None and event.parent == page.room.id else None
 
@@ -300,7 +300,7 @@ def _lines(run: DryRunState) -> list[DryRunLine]:
 
 
 def _moments(lines: list[DryRunLine]) -> list[tuple[float, list[int]]]:
-    """Rows of the table: (seconds since the first point, waiting visitors of each line)."""
+    """Returns (seconds since the first point, waiting visitors of each line)."""
     times = [at_s for line in lines for at_s, _ in line.points]
     if not times:
         return []

@@ -1,4 +1,4 @@
-"""Ticket keys: their age, and a new one when an old one may have been seen."""
+"""Ticket keys: their age, and replacing one that may have been seen."""
 
 import structlog
 from starlette.responses import Response

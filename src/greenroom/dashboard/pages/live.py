@@ -59,7 +59,7 @@ def show(page: PageRequest) -> Response:
 
 
 def _operated(entry: AuditEntry) -> str:
-    """What an operation did, after “You”; empty: it was no operation."""
+    """What an operation did, after “You”; empty for other changes."""
     if entry.kind != "operation":
         return ""
     changes = operation_changes(entry)
@@ -67,7 +67,7 @@ def _operated(entry: AuditEntry) -> str:
 
 
 def _capacity_changes(page: PageRequest) -> list[tuple[int, str]]:
-    """When and why the law changed the limit, newest first."""
+    """Changes of the limit by the law, with reasons, newest first."""
     found = page.config.store.audit(CHANGES_SHOWN, about=(CAPACITY, page.room.id))
     return [(entry.at_ms, str((entry.after or {}).get("reason"))) for entry in found]
 
@@ -84,7 +84,7 @@ def _offered(page: PageRequest) -> list[LiveAction]:
 
 
 def table_rows(minutes: Sequence[LiveMinute]) -> list[LiveMinute]:
-    """Five minutes, newest first: maxima, and sums of what is counted."""
+    """The last five minutes, newest first: maxima, and sums of counts."""
     found: dict[int, list[LiveMinute]] = {}
     for one in minutes:
         found.setdefault(one.start_s // (TABLE_MINUTES * MINUTE_S), []).append(one)

@@ -92,14 +92,14 @@ def do(page: PageRequest) -> Response:
 
 
 def configured_live(page: PageRequest) -> RoomView:
-    """Gateways follow the newest configuration a moment later."""
+    """The room as configured, which gateways follow a moment later."""
     live = room_live(page.known, page.room, room_state(page, page.room.id), page.now_ms)
     configured = room_live(page.known, page.room, None, page.now_ms)
     return replace(live, now=configured.now)
 
 
 def own_limits(page: PageRequest, live: RoomView) -> RoomView:
-    """What is let in for a minute is not what a change of the limits replaces."""
+    """The room's own limits, without those of an operation that lasts a minute."""
     room = live.now.room
     if page.now_ms >= room.let_in_until_ms:
         return live
@@ -135,7 +135,7 @@ def _planned(page: PageRequest, one: LiveAction, live: RoomView) -> tuple[str, s
 
 
 def _event_of(one: LiveAction, live: RoomView) -> Event | None:
-    """None: the action changes the room."""
+    """None when the action changes the room."""
     event = live.now.event
     if event is None or one.on_event:
         return event

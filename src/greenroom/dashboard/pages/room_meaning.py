@@ -115,7 +115,7 @@ MEANS = (*SIMULATED, "queue_all", "suspended")
 
 
 class ExampleLine(NamedTuple):
-    """`again`: the address to poll while the example is simulated, else empty."""
+    """`again`: address to poll while the example is simulated, else empty."""
 
     text: str
     again: str = ""

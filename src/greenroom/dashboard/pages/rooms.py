@@ -59,11 +59,11 @@ STEPS = (
     ("waiting", "How visitors wait"),
     ("more", "More settings"),
 )
-"""Sections of the form, with their titles; the last one is folded up."""
+"""Sections of the form with their titles; the last one is folded up."""
 
 FORM = form_fields(Room, *(section for section, _ in STEPS))
 LABELS: Mapping[str, str] = {name: one.label for name, one in FORM.items()}
-"""In the order of the form and of the review."""
+"""In the order of form and review."""
 
 DEFAULTS: Json = {"total_active_users": 500, "new_users_per_minute": 500, "path": "/"}
 
@@ -73,10 +73,10 @@ class RoomTableRow(NamedTuple):
     zone: Zone
     live: RoomView
     coming: Event | None = None
-    """The next event, while none is on."""
+    """The next event, unless one is on."""
     sale: str = ""
     rules: int = 0
-    """Bypass rules that are on."""
+    """Enabled bypass rules."""
 
 
 def table(page: PageRequest) -> Response:
@@ -166,7 +166,7 @@ def show(page: PageRequest) -> Response:
 
 
 def _now(page: PageRequest) -> Json:
-    """What the overview renews every few seconds."""
+    """The part of the overview that is refreshed."""
     entry, row = page.room, _row(page, page.room)
     state = room_state(page, entry.id)
     dry_runs = page.part(DRY_RUNS)
@@ -192,7 +192,7 @@ def _now(page: PageRequest) -> Json:
 
 
 def sale_of(page: PageRequest, entry: Entry[Room], live: RoomView) -> tuple[Event | None, str]:
-    """The next event while none is on, and the words for either; empty: there is none."""
+    """The next event unless one is on, and words for either; empty when there is none."""
     coming = rooms.next_event(page.known, entry.id, page.now_ms)
     if coming is None and not live.now.event:
         return None, ""
@@ -207,7 +207,7 @@ def sale_of(page: PageRequest, entry: Entry[Room], live: RoomView) -> tuple[Even
 
 
 def _values(document: Json) -> Json:
-    """As forms and tables show them: nothing instead of null."""
+    """For forms and tables: empty instead of null."""
     found = flat(document)
     return {
         **found,
@@ -217,7 +217,7 @@ def _values(document: Json) -> Json:
 
 
 def _settings_by_change(shown: Mapping[str, Any]) -> Json:
-    """The page folds those at their default."""
+    """By whether they differ from their default: the page folds those that do not."""
     present = [name for name in LABELS if name in shown]
     kept = [name for name in present if _is_default(name, shown[name])]
     return {
@@ -348,7 +348,7 @@ def _document(page: PageRequest) -> Json:
 
 
 def _display_name(page: PageRequest, faults: Faults) -> FieldView:
-    """Of a new room; later it is a field of its waiting page."""
+    """Only for a new room; later it is a field of its waiting page."""
     return FieldView(
         name="site_name",
         label="Display name",

@@ -28,7 +28,7 @@ def export(page: PageRequest) -> Response:
 
 
 def take(page: PageRequest) -> Response:
-    """Applied after review, unless the configuration has changed meanwhile."""
+    """Applies it after review, unless the configuration has changed meanwhile."""
     text = page.field("document")
     try:
         plan = make_true(_read(text), page.parts[ORIGIN_PROBLEMS])

@@ -183,7 +183,7 @@ def _form(
 
 
 def _uploaded(room: Room, logo: str, wrong: tuple[str, ...]) -> str:
-    """Another field was wrong: the form sends the logo again."""
+    """Another field was wrong, and the form sends the logo again."""
     return logo if logo != room.branding.logo and not wrong else ""
 
 

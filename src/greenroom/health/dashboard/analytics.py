@@ -95,7 +95,7 @@ class LogFilter(NamedTuple):
     before: tuple[int, int] | None = None
 
     def question(self, span: HealthSpan) -> EventQuestion:
-        """Probes; with `changes` also the verdicts, which several agents come to together."""
+        """Selects probes; `changes` adds the verdicts over several agents."""
         healthy = {"Healthy": True, "Unhealthy": False}.get(self.status)
         return EventQuestion(
             span.begin_ms,
@@ -231,7 +231,7 @@ def _latency_values(found: HealthAnswer, zone: str) -> dict[str, Any]:
 def _available_rows(
     span: HealthSpan, columns: Sequence[Mapping[int, UptimeShare]]
 ) -> list[tuple[int, list[str]]]:
-    """Texts: a thousand calls of a macro would take longer than the figures."""
+    """Texts, because a thousand calls of a template macro are slow."""
     return [
         (
             at,
@@ -252,7 +252,7 @@ def _without_empty(query: Mapping[str, str]) -> dict[str, str]:
 def _chosen(
     page: PageRequest, checks: Mapping[str, Entry[HealthCheck]], shares: Mapping[str, UptimeShare]
 ) -> list[str]:
-    """Those in the query, else the least available. Never empty."""
+    """The ids in the query, else the least available checks; never empty."""
     sent = page.request.query_params.getlist("check")[:100]
     asked = [one for text in sent for one in text[:500].split(",") if one in checks]
     worst = sorted(checks, key=lambda key: _urgency(checks[key], shares.get(key)))
@@ -347,7 +347,7 @@ def _where(region: str) -> str:
 
 
 def _most(failed: Mapping[str, Mapping[int, int]]) -> dict[str, Mapping[int, int]]:
-    """As many reasons as there are colours; the last stands for all others."""
+    """At most one reason per colour; the last one sums up the rest."""
     shown = dict(list(failed.items())[: len(TONES)])
     rest = list(failed.items())[len(TONES) - 1 :]
     if len(failed) > len(TONES):

@@ -170,7 +170,7 @@ async def try_edited(page: PageRequest) -> Response:
 
 
 async def _tried(page: PageRequest, entry: Entry[HealthCheck] | None) -> Response:
-    """Probes once what the form says, and saves nothing."""
+    """Probes once, without saving the form."""
     view, document = _view(page), _document(page)
     trial = TrialResult("This process runs no health checks, so it cannot try one.")
     try:
@@ -251,7 +251,7 @@ def _document(page: PageRequest) -> Json:
 
 
 def _headers(text: str) -> dict[str, list[str]] | None:
-    """A line without a colon is a name without a value, which is refused by name."""
+    """A line without a colon becomes a name without values, which is refused by that name."""
     found: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, colon, value = line.partition(":")

@@ -31,8 +31,8 @@ class HealthMemory(msgspec.Struct, frozen=True):
 
 
 class HealthBatch(msgspec.Struct, frozen=True):
-    """All or nothing. A condition None is removed. Alerts wait in the store until they are handed
-    on.
+    """Written in one transaction. A condition None is deleted. Alerts stay in the store until they
+    are handed on.
     """
 
     conditions: Mapping[str, Condition | None] = {}
@@ -80,9 +80,7 @@ class HourQuestion(msgspec.Struct, frozen=True):
 
 
 class HourSum(msgspec.Struct):
-    """Events of an hour that agree in everything but their times. `times` are in the order of
-    TIMES.
-    """
+    """Events of one hour that differ only in their times. `times` as TIMES."""
 
     check_id: str
     hour_ms: int
@@ -116,7 +114,6 @@ class HourSum(msgspec.Struct):
 
 
 def hour_sums(events: Iterable[CheckEvent]) -> dict[tuple[Any, ...], HourSum]:
-    """By the values of HOUR_KEY."""
     sums: dict[tuple[Any, ...], HourSum] = {}
     for event in events:
         result = event.result
@@ -139,7 +136,7 @@ def hour_sums(events: Iterable[CheckEvent]) -> dict[tuple[Any, ...], HourSum]:
 
 
 class Timing(NamedTuple):
-    """Probes of one region: one at `at_ms`, or those of that hour. `times` as TIMES."""
+    """Probes of one region: one at `at_ms`, or all of that hour. `times` as TIMES."""
 
     region: str
     at_ms: int
@@ -149,7 +146,7 @@ class Timing(NamedTuple):
 
 
 class StepCount(NamedTuple):
-    """Events of one check and reason from `at_ms` on. `reason` is empty for healthy ones."""
+    """`reason` is empty for healthy events."""
 
     check_id: str
     at_ms: int

@@ -44,7 +44,6 @@ class OriginChecks:
 
 
 def origin_status(statuses: Iterable[str]) -> str:
-    """Empty without checks."""
     known = set(statuses)
     return next((status for status in (UNHEALTHY, HEALTHY, UNKNOWN) if status in known), "")
 

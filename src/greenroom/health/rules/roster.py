@@ -12,7 +12,7 @@ AGENTS_PER_REGION = 3
 MISSED_REPORTS = 3
 
 FORGOTTEN_MS = 24 * 3_600_000
-"""Until then its region waits for a silent agent, so that a loss cannot shift a majority."""
+"""Until then a silent agent still counts, so that losing it cannot shift a majority."""
 
 LOCAL = "local"
 
@@ -77,7 +77,7 @@ def asked(check: HealthCheck, roster: Roster, now_ms: int) -> Mapping[str, tuple
 
 
 def _three(check_id: str, agents: list[Agent], now_ms: int) -> tuple[str, ...]:
-    """Living agents first, in an order that depends on the check, to share the work."""
+    """Living agents first; the order depends on the check, to share the work."""
     if len(agents) <= AGENTS_PER_REGION:
         return tuple(sorted(agent.name for agent in agents))
     ordered = sorted(agents, key=lambda agent: (agent.lost(now_ms), _rank(check_id, agent.name)))

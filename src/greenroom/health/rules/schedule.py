@@ -5,7 +5,7 @@ same after a restart; jitter keeps origins from falling into step with their own
 import hashlib
 
 JITTER = 20
-"""1/20 of the interval, half of it each way."""
+"""1/20 of the interval: half before, half after."""
 
 JITTER_MAX_MS = 2_000
 

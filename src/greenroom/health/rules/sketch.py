@@ -23,7 +23,7 @@ _LOG = log(GROWTH)
 
 
 class SketchBytes(msgspec.Struct, array_like=True, frozen=True):
-    """As it is kept: the lanes from the first that is not empty on."""
+    """The stored form: the lanes from the first that is not empty."""
 
     least: float
     greatest: float

@@ -26,7 +26,6 @@ class Vote(msgspec.Struct, frozen=True):
     address: str = ""  # the address that was connected to
 
     def fresh(self, check: HealthCheck, now_ms: int) -> bool:
-        """At most two intervals and one probe old."""
         return (
             now_ms - self.at_ms
             <= 2 * check.interval * 1000 + check.probe_longest_ms + REPORT_SLACK_MS
@@ -93,7 +92,7 @@ def judged(
 
 
 def _commonest(votes: Sequence[Vote]) -> Vote:
-    """Alphabetical on ties, so that it does not alternate."""
+    """Ties go by the alphabet, so that the reason does not alternate."""
     counts: dict[str, int] = {}
     for vote in votes:
         counts[vote.reason] = counts.get(vote.reason, 0) + 1

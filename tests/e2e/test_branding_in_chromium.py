@@ -17,7 +17,7 @@ LOGO = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC
 SHOP = compile_page(
     Room(
         name="shop", host="*", total_active_users=1, new_users_per_minute=1, follow_accept_language=True,
-        branding=Branding("Shop & Söhne", LOGO, "#ffcc00", "The sale lasts until midnight.", "https://help.example.com/"),
+        branding=Branding(site_name="Shop & Söhne", logo=LOGO, accent_color="#ffcc00", message="The sale lasts until midnight.", help_url="https://help.example.com/"),
         branding_messages=(LocalMessage("de-DE", "Der Verkauf dauert bis Mitternacht."),),
     )
 )  # fmt: skip

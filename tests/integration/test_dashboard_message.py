@@ -26,7 +26,7 @@ from greenroom.web.config_service import ConfigService
 
 LIVE = "/zones/z1/rooms/r1/live"
 ACTION = f"{LIVE}/do/message"
-BRANDING = Branding("Shop", "", "#ffcc00", "", "https://help.example/")
+BRANDING = Branding(site_name="Shop", accent_color="#ffcc00", help_url="https://help.example/")
 
 
 @pytest.fixture

@@ -54,7 +54,12 @@ def test_a_theme_is_saved_and_nothing_else_changes(dashboard: DashboardRig) -> N
     )
     assert answer.status_code == 303
     assert answer.headers["location"].startswith(f"{PAGE}?notice=saved&undo=")
-    branding = Branding("Shop", before.branding.logo, "#ffcc00", "Until midnight.")
+    branding = Branding(
+        site_name="Shop",
+        logo=before.branding.logo,
+        accent_color="#ffcc00",
+        message="Until midnight.",
+    )
     messages = (LocalMessage("de-DE", "Bis Mitternacht."), LocalMessage("ar-EG", "حتى"))
     assert room_of(dashboard) == replace(
         before,
@@ -67,7 +72,9 @@ def test_a_theme_is_saved_and_nothing_else_changes(dashboard: DashboardRig) -> N
 
 
 def test_the_logo_stays_until_it_is_removed(dashboard: DashboardRig) -> None:
-    dashboard.put((replace(room_of(dashboard), branding=Branding("Shop", LOGO)), "z1"))
+    dashboard.put(
+        (replace(room_of(dashboard), branding=Branding(site_name="Shop", logo=LOGO)), "z1")
+    )
     visitor = dashboard.person("operator")
     assert f'src="{LOGO}"' in visitor.get(PAGE).text
     sent(dashboard, visitor, site_name="Other")

@@ -102,7 +102,12 @@ def full_room(id: str = "r1") -> Room:
         "queueing_method": "random",
         "description": '"quoted"\n\ttext',
         "default_template_language": "ar-EG",
-        "branding": Branding("Shop & Söhne", "", "#0B5fff", "„Hallo“", "https://help.example.com/"),
+        "branding": Branding(
+            site_name="Shop & Söhne",
+            accent_color="#0B5fff",
+            message="„Hallo“",
+            help_url="https://help.example.com/",
+        ),
         "branding_messages": (LocalMessage("de-DE", "Grüße"),),
         "cors_origins": ("https://www.example.com",),
         "priority_paths": ("/checkout",),

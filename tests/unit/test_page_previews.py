@@ -21,7 +21,12 @@ from greenroom.pages.preview import SHOWN_STATES, THEMES, in_theme, preview_poli
 
 NOW_MS = 1_700_000_000_000
 LIMITS = {"name": "a", "host": "*", "total_active_users": 1, "new_users_per_minute": 1}
-BRANDED = compile_page(Room(**LIMITS, branding=Branding("Shop", "", "#ffcc00", "Until midnight.")))
+BRANDED = compile_page(
+    Room(
+        **LIMITS,
+        branding=Branding(site_name="Shop", accent_color="#ffcc00", message="Until midnight."),
+    )
+)
 
 
 def test_every_view_of_the_page_can_be_looked_at() -> None:

@@ -36,11 +36,11 @@ def picture(data: bytes, kind: str = "image/png") -> str:
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SHOP = Branding(
-    "H&M <Shop>",
-    picture(PNG),
-    "#0b5fff",
-    "We open at 10 & stay",
-    "https://help.example.com/?a=1&b=2",
+    site_name="H&M <Shop>",
+    logo=picture(PNG),
+    accent_color="#0b5fff",
+    message="We open at 10 & stay",
+    help_url="https://help.example.com/?a=1&b=2",
 )
 
 

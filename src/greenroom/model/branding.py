@@ -29,7 +29,7 @@ _BEGINS = {
 """Browsers run no scripts in a picture, so an SVG is as safe as the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Branding:
     site_name: str = spec(
         "shown at the top of the page and in the browser tab",

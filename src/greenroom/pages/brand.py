@@ -49,11 +49,11 @@ def brand_of(room: Room, language: str) -> Brand:
         branding.message,
     )
     return Brand(
-        f" · {name}" if name else "",
-        f"<p id=site>{picture}{escape(name)}" if name or logo else "",
-        f"<p id=message dir=auto>{escape(message)}" if message else "",
-        escape(branding.help_url),
-        accent_css(branding.accent_color) if branding.accent_color else "",
+        title=f" · {name}" if name else "",
+        brand=f"<p id=site>{picture}{escape(name)}" if name or logo else "",
+        message=f"<p id=message dir=auto>{escape(message)}" if message else "",
+        help_url=escape(branding.help_url),
+        accent=accent_css(branding.accent_color) if branding.accent_color else "",
     )
 
 

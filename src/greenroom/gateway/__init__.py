@@ -1,3 +1,1 @@
-"""The data path: reads a request, asks the decision service, answers it or forwards it to the
-origin.
-"""
+"""The data path: reads a request, asks the decision service, then answers or forwards it."""

@@ -1,4 +1,4 @@
-"""Counters of the gateway: plain numbers on the hot path, exported as a mapping."""
+"""Counters of the gateway."""
 
 from collections.abc import Iterator
 
@@ -55,9 +55,7 @@ GAUGES = frozenset(
 
 
 class Counts:
-    """Incremented where things happen. A class of its own, and no dataclass: compiled code adds to
-    its numbers where they are.
-    """
+    """Incremented in place. No dataclass, because compiled code adds to plain attributes faster."""
 
     def __init__(self) -> None:
         self.connections_opened = 0
@@ -92,9 +90,7 @@ class Counts:
         self.bytes_out = 0
 
     def described(self) -> Iterator[tuple[str, str, bool, float]]:
-        """Name, help, whether it is a gauge, and the value of every count; `origin_1xx` to
-        `origin_5xx` for the answers.
-        """
+        """(name, help, is a gauge, value); `origin_1xx` to `origin_5xx` for the answers."""
         for name, meaning in MEANINGS.items():
             if name != "origin_answers":
                 yield name, meaning, name in GAUGES, getattr(self, name)

@@ -1,5 +1,5 @@
-"""How origins answer the documents of admitted visitors, by room: what limits that follow an origin
-are found from. A document is what an admitted visitor waits for with an empty screen.
+"""How fast origins answer the documents of admitted visitors, by room: the input of limits that
+follow an origin. A document is what a visitor waits for with an empty screen.
 """
 
 import time
@@ -16,8 +16,8 @@ from greenroom.request.admissible import signs_in
 BOUNDS_S = tuple(bound / 1000 for bound in BOUNDS_MS)
 
 OF_ONE, OF_ONE_EACH_S, FAILED_OF_ONE_EACH_S = 3, 5.0, 16.0
-"""What one ticket counts for in a limit: OF_ONE documents at once, then one in so many seconds, and
-fewer that fail. Else one visitor with a page that is slow, fails or is fast could move the limit.
+"""How much one ticket counts towards a limit: OF_ONE documents at once, then one per OF_ONE_EACH_S
+seconds, failures more rarely. Otherwise one visitor could move the limit.
 """
 
 
@@ -26,14 +26,14 @@ class RoomDocuments:
 
     def __init__(self) -> None:
         self.counts = [0] * BUCKETS
-        """Of answers below 500, by the time to the first byte."""
+        """Answers below 500, by time to the first byte."""
         self.sum_s = 0.0
         self.failed = 0
         """Answered with 5xx, or not at all."""
         self.traced: dict[int, tuple[RequestSpan, float, float]] = {}
-        """The newest of `counts` by bucket: its seconds, and when (Unix)."""
+        """Newest answer of each bucket: span, seconds, Unix time."""
         self.judged: JudgedDocuments | None = None
-        """Those that the limit is found from; None where it is the operator's."""
+        """What the limit is computed from; None for a fixed limit."""
 
     def add(self, status: int, seconds: float) -> None:
         if status < 500:
@@ -53,13 +53,13 @@ class JudgedDocuments(RoomDocuments):
     def __init__(self) -> None:
         super().__init__()
         self._now: dict[int, tuple[float, float]] = {}
-        """By key, which a move to another device keeps: when what has counted is used up, and when a
-        failure may count again.
+        """By ticket key (a move to another device keeps it): when the counted share is used up, and
+        when a failure counts again.
         """
         self._before, self._until_s = self._now, 0.0
 
     def judge(self, key: int, status: int, seconds: float, now_s: float) -> None:
-        """Adds it, unless this ticket has counted too often."""
+        """Ignores a ticket that has counted too often."""
         if now_s >= self._until_s:
             self._before, self._now = self._now, {}
             self._until_s = now_s + FAILED_OF_ONE_EACH_S
@@ -105,14 +105,12 @@ class Documents:
             room.judged.judge(forward.ticket.key, status, seconds, time.monotonic())
 
     def failed(self, forward: Forward | None, arrival: Arrival) -> None:
-        """The origin refused or broke the connection, or took too long.
-
-        A request that got no connection is not meant: one client can use up its own share of them.
+        """The origin refused or broke the connection, or timed out. Requests without a connection
+        do not count: one client can use up its own share.
         """
         self.answered(forward, arrival, 502, 0.0)
 
     def trace(self, forward: Forward, arrival: Arrival, status: int, span: RequestSpan) -> None:
-        """Keeps a traced answer as the newest of its bucket."""
         room = self._by_room.get(forward.room_id)
         if room is None or status >= 500 or not span.first_byte_at:
             return
@@ -124,7 +122,7 @@ class Documents:
         return self._by_room.get(room_id)
 
     def judged(self, room_id: str) -> JudgedDocuments:
-        """From the first call on."""
+        """Collected from the first call on."""
         room = self._by_room.get(room_id) or self._begin(room_id)
         room.judged = room.judged or JudgedDocuments()
         return room.judged
@@ -139,7 +137,7 @@ class Documents:
 
 
 def ages_of(pending: Iterable[tuple[Forward, float]]) -> dict[str, Histogram]:
-    """By room, of each ticket only the oldest; `pending`: with their ages in seconds."""
+    """By room, only the oldest of each ticket; `pending` has ages in seconds."""
     oldest: dict[str, dict[int, float]] = {}
     for forward, seconds in pending:
         if forward.ticket is not None:
@@ -150,15 +148,13 @@ def ages_of(pending: Iterable[tuple[Forward, float]]) -> dict[str, Histogram]:
 
 
 class SeesAnswers(Protocol):
-    """What answers of origins pass through: the gateway, or the middleware."""
+    """What forwards requests and sees the answers: the gateway, or the middleware."""
 
     @property
     def documents(self) -> Documents: ...
 
     def pending_documents(self) -> dict[str, Histogram]:
-        """Ages of the documents of admitted visitors whose answer has not begun, by room: one of
-        each visitor.
-        """
+        """Ages of unanswered documents of admitted visitors, by room; one per visitor."""
 
     def bound_in_flight(self, objectives: Mapping[str, int]) -> None:
-        """Once a window, with the objectives of the rooms that follow their origin, in ms."""
+        """Called once per window. `objectives`: milliseconds, for rooms that follow their origin."""

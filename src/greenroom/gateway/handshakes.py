@@ -1,6 +1,6 @@
-"""Connections that have not finished their TLS handshake, accepted here so that the limits on
-connections hold for them too: an event loop that is given a certificate reports a connection only
-when its handshake is over. Where descriptors run short the oldest half makes room.
+"""TLS handshakes under way. Connections are accepted here so that connection limits apply to them:
+an event loop reports a TLS connection only after its handshake. When descriptors run short, the
+oldest half is closed.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from greenroom.gateway.counts import Counts
 
 RETRY_S = 0.25
-"""After the system refused to accept, mostly for want of descriptors."""
+"""After a failed accept, mostly for lack of descriptors."""
 
 
 class Handshakes:
@@ -39,9 +39,7 @@ class Handshakes:
         tls: ssl.SSLContext,
         seconds: float,
     ) -> None:
-        """One more; when it is over, `protocol` speaks on the connection. It has no `transport`
-        before that.
-        """
+        """Starts one; afterwards `protocol` takes the connection. It has no `transport` before."""
 
         async def shake() -> None:
             with contextlib.suppress(
@@ -57,9 +55,7 @@ class Handshakes:
         task.add_done_callback(self._over)
 
     def make_room(self) -> bool:
-        """Ends the oldest half of those that are not over; False when there are none. Those that
-        are ending are enough for now.
-        """
+        """Closes the oldest half, unless some are closing already. False when there are none."""
         if any(task.cancelling() for task in self._under_way):
             return True
         left = [
@@ -85,8 +81,8 @@ class Handshakes:
 
 
 class TlsListener:
-    """One listening socket. `taken` is given each new connection with its address, and closes or
-    begins it.
+    """One listening socket. `taken` receives each new connection and its address, and must close or
+    begin it.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""What became of one request at the gateway, for the access log and traces: told once, when the
-answer is written or the connection is gone.
+"""The result of one request, for access log and traces; reported once, when the answer is written
+or the connection lost.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,8 @@ from greenroom.model.visit import Arrival
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
-    """`status` is 0 when the visitor went away before an answer; `sent` counts the bytes of the
-    body; `arrival` is None for a request
-
-    that could not be read, and `client` is then the other end of the connection.
+    """`status`: 0 when the visitor left before an answer; `sent`: bytes of the body. Without
+    `arrival` the request was unreadable, and `client` is the peer.
     """
 
     client: str
@@ -28,8 +26,8 @@ class RequestRecord(msgspec.Struct, frozen=True):
 
     @property
     def handled(self) -> str:
-        """How: forward, reenter (forwarded by a turn that was kept), hold, answer, or refuse
-        (before or without a decision).
+        """forward, reenter (forwarded by a kept turn), hold, answer, or refuse (before or without a
+        decision).
         """
         if self.verdict is None:
             return "refuse"

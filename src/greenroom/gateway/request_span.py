@@ -1,4 +1,4 @@
-"""One traced request: what it is called in the trace, and when it came to each step."""
+"""One traced request: its ids and the time of each step."""
 
 import re
 
@@ -6,7 +6,7 @@ _TRACE_LINES = re.compile(rb"\r\ntrace(?:parent|state):[^\r]*")
 
 
 class RequestSpan:
-    """Times are the loop's, in seconds; 0: it did not come so far."""
+    """Loop times in seconds; 0: not reached."""
 
     __slots__ = ("decided_at", "first_byte_at", "origin_at", "origin_id", "parent_id", "span_id", "state", "trace_id")  # fmt: skip
 
@@ -22,7 +22,7 @@ class RequestSpan:
         self.decided_at = self.origin_at = self.first_byte_at = 0.0
 
     def told(self, head: bytes, now: float) -> bytes:
-        """The head for the origin, which continues this trace and no other."""
+        """The head for the origin, with this trace's headers instead of the visitor's."""
         self.origin_at = now
         line, _, rest = head.partition(b"\r\n")
         ours = b"\r\ntraceparent: 00-%b-%b-01" % (

@@ -1,6 +1,4 @@
-"""The gateway as a whole: its listeners, its connections, its pools, and the sweep that keeps
-everybody's time.
-"""
+"""The gateway: listeners, connections, pools, and the sweep that enforces all deadlines."""
 
 import asyncio
 import email.utils
@@ -32,29 +30,24 @@ from greenroom.gateway.wire.request_head import read_head
 from greenroom.settings.limits import Limits
 
 SWEEP_S = 0.5
-"""How often deadlines are looked at, so every time limit is met within half a second. 50,000
-connections cost 3 ms a sweep.
+"""Interval of deadline checks, and so the precision of every timeout. 50,000 connections cost 3 ms
+a sweep.
 """
 
 BACKLOG = 4_096
-"""Connections the kernel keeps for us while we are busy: one burst of a crowd that all start at the
-same second.
-"""
+"""Kernel backlog: one burst of a crowd that starts in the same second."""
 
 PROGRESS_S = 0.25
 
 FRESH_S = 1.0
-"""How long a gateway that ends waits for the first request of a connection that has just been
-opened.
-"""
+"""How long a draining gateway waits for the first request of a new connection."""
 
 
 class Gateway:
-    """An HTTP/1.1 reverse proxy that asks before it forwards. Make it inside a running event loop.
-
-    `origins` is asked per request for the origin of a host (None: there is none), so it must be
-    quick. `on_error` gets exceptions, none of which reaches a visitor. `varying`: header lines with
-    another value for each visitor (empty: the usual ones). `live_target` is answered without a
+    """An HTTP/1.1 reverse proxy that decides before it forwards. Construct it inside a running
+    event loop. `origins` returns the origin of a host or None, for every request, so it must be
+    quick. `on_error` receives exceptions, none of which reaches a visitor. `varying`: header lines
+    that differ between visitors (empty: the usual ones). `live_target` is answered without a
     decision.
     """
 
@@ -108,11 +101,9 @@ class Gateway:
         tls: ssl.SSLContext | None = None,
         protocol: Callable[[], asyncio.BaseProtocol] | None = None,
     ) -> list[tuple[str, int]]:
-        """Listens on `host` and `port` (0: any free one), or on `sockets` that are already bound;
-        gives the addresses (of a Unix socket its path and 0).
-
-        `protocol` makes what speaks on a new connection, when that is not always `connection`. May
-        be called again for another listener. OSError when the address cannot be had.
+        """Listens on `host` and `port` (0: any free one), or on bound `sockets`; returns the
+        addresses (for a Unix socket: path and 0). `protocol` replaces `connection` as protocol
+        factory. May be called again for another listener. Raises OSError.
         """
         speaks = self.connection if protocol is None else protocol
         listening = list(sockets) or await self._bound(host, port)
@@ -143,11 +134,9 @@ class Gateway:
         sock: socket.socket,
         address: str,
     ) -> None:
-        """A connection that begins with a TLS handshake. Where as many are under way as there may
-        be connections the oldest half ends, of one address as many it is closed at once.
-
-        When the handshake is over it counts as a connection (`admit`), and can be told that there
-        are too many.
+        """Begins a TLS handshake. When handshakes reach the connection limit, the oldest half is
+        closed; beyond the limit of one address the new connection is. After the handshake it counts
+        as a connection (`admit`).
         """
         most, shakes = self.state.limits.connections_per_address, self._handshakes
         fits = len(shakes) < self.state.limits.connections or shakes.make_room()
@@ -163,7 +152,7 @@ class Gateway:
         return VisitorConnection(self.state, self.batch, self._connections)
 
     async def _bound(self, host: str | None, port: int) -> list[socket.socket]:
-        """One socket per address of `host`; all on the same port also when any free one will do."""
+        """One socket per address of `host`, all on the same port even if `port` is 0."""
         found = await self.state.loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
@@ -189,12 +178,9 @@ class Gateway:
         return bound
 
     async def drain(self, seconds: float, progress: Callable[[int], None] = lambda _: None) -> int:
-        """Accepts nothing more, lets requests under way finish for at most `seconds`, then closes;
-        gives how many were cut off.
-
-        Answers say `Connection: close` meanwhile. `progress` is told the number of requests still
-        under way, first and last included. Tunnels count as under way. A connection that has just
-        been opened, for a request that is on its way, is served too.
+        """Stops accepting, lets requests finish for at most `seconds`, then closes; returns how
+        many were cut off, tunnels included. Meanwhile answers say `Connection: close`, `progress`
+        receives the number left, and a new connection still gets its first request served.
         """
         self.state.keeps = False
         self._stop_listening()
@@ -259,9 +245,7 @@ class Gateway:
         self._servers.clear()
 
     def _sweep(self) -> None:
-        """Everybody whose time is over is told; one exception must not stop the clock for the
-        others.
-        """
+        """An exception about one connection must not stop the deadlines of others."""
         state = self.state
         state.date_line = (
             b"Date: %b\r\n" % email.utils.formatdate(time.time(), usegmt=True).encode()
@@ -294,9 +278,7 @@ class Gateway:
 
 
 def _free(pool: Pool, connections: Iterable[VisitorConnection]) -> None:
-    """Uploads that have stopped coming let go of as many connections to the origin as are waited
-    for, the longest silent first.
-    """
+    """Stalled uploads release as many connections as requests wait for, longest silence first."""
     stalled = [
         one
         for one in connections
@@ -310,8 +292,8 @@ def _free(pool: Pool, connections: Iterable[VisitorConnection]) -> None:
 
 
 def _awaited(pool: Pool) -> Iterator[tuple[float, OriginRequest, Forward]]:
-    """Requests for documents of admitted visitors whose answer has not begun, with the seconds since
-    each was sent whole: how long an upload takes is the visitor's doing.
+    """Unanswered document requests of admitted visitors, with seconds since the whole request was
+    sent (an upload's duration is the visitor's).
     """
     now_s = time.monotonic()
     for connection in pool.requests:

@@ -1,6 +1,4 @@
-"""What every connection of one gateway shares: who decides, where the origins are, the settings, the
-clock and the counts.
-"""
+"""What all connections of a gateway share: decisions, origins, settings, clock and counts."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +24,7 @@ from greenroom.settings.limits import Limits
 class Receiver(Protocol):
     @property
     def own_cookies(self) -> frozenset[bytes]:
-        """Names of cookies that no origin sees or sets."""
+        """Cookies that no origin sees or sets."""
 
     def verdict(
         self,
@@ -34,30 +32,26 @@ class Receiver(Protocol):
         later: Callable[[Verdict], None],
         late: Callable[[LateTry], bool] | None = None,
     ) -> Verdict | None:
-        """The verdict, or None, and then `later` is called exactly once; never raises.
-
-        `late` may be offered a try whose answer may be held. When it takes it (True), the gateway
-        ends it, and `later` is not called.
+        """The verdict, or None: then `later` is called exactly once. Never raises. `late` may be
+        offered a long poll; if it returns True, it ends the request and `later` is not called.
         """
 
     def obey(self, forward: Forward, command: bytes) -> bytes:
-        """The Set-Cookie value to send instead of the ticket, or empty."""
+        """The Set-Cookie value that replaces the ticket, or empty."""
 
     def hear_offers(self, forward: Forward, said: bytes) -> None:
-        """The application's `Greenroom-Offers`, of any room."""
+        """The application's `Greenroom-Offers` header."""
 
     def open_session(self, forward: Forward, place: int) -> OpenSession: ...
 
     def failed_document(self, forward: Forward) -> FailedDocument: ...
 
     def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
-        """Whether the request gets a connection to its origin before others, while they are
-        scarce.
-        """
+        """Priority while connections to the origin are scarce."""
 
 
 class GatewayState:
-    """Made inside a running event loop. Attributes are replaced when the configuration changes."""
+    """Make it inside a running event loop. Reloads replace attributes."""
 
     def __init__(
         self,
@@ -76,10 +70,10 @@ class GatewayState:
         self.guard = guard
         self.on_error = on_error
         self.on_request = on_request
-        """Notified of what became of each request; nothing is measured for None."""
+        """None: requests are not measured."""
         self.trace: Callable[[Arrival, Peer], RequestSpan | None] | None = None
         self.traced_share = 0.0
-        """Of the requests of peers that are not trusted `trace` is asked about so many."""
+        """Share of untrusted peers' requests for which `trace` is called."""
         self.on_span: RequestObserver | None = None
         self.varying: tuple[Varying, ...] = ()
         self.read_head: ReadHead = read_head
@@ -89,9 +83,7 @@ class GatewayState:
         self.long_polls = 0
         self.date_line = b""
         self.sweep_at = 0.0
-        """When deadlines are looked at next, in the loop's time: what they are counted from, so
-        that none passes too early.
-        """
+        """Loop time of the next sweep; deadlines count from it, so none is early."""
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         self.later = self.loop.call_soon
@@ -99,7 +91,7 @@ class GatewayState:
         self._last: Pool | None = None
 
     def pool_for(self, host: str) -> Pool | None:
-        """The connections to the origin of this host; None when it has none."""
+        """None when the host has no origin."""
         origin, pool = self.origins(host), self._last
         if pool is not None and pool.origin is origin:
             return pool
@@ -120,7 +112,7 @@ class GatewayState:
         return pool
 
     def relimit(self, limits: Limits) -> None:
-        """Towards origins at once, for visitors with their next connection."""
+        """Applies to origins at once, to visitors with their next connection."""
         self.limits = limits
         for pool in self.pools.values():
             pool.relimit(limits)

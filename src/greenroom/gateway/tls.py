@@ -1,6 +1,4 @@
-"""The two TLS contexts: the one visitors connect to and the one that connects to origins. HTTP/1.1
-only, TLS 1.2 or newer.
-"""
+"""TLS contexts for visitors and for origins: HTTP/1.1 only, TLS 1.2 or newer."""
 
 import ssl
 
@@ -8,10 +6,8 @@ ALPN = ["http/1.1"]
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
-    """For the listener, from PEM files (the certificate with its chain). OSError or ssl.SSLError
-    when they cannot be used.
-
-    Calling `load_cert_chain` again on the result renews the certificate for new connections.
+    """From PEM files (certificate with chain). Raises OSError or ssl.SSLError. `load_cert_chain` on
+    the result renews the certificate for new connections.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -22,7 +18,7 @@ def server_context(certificate: str, key: str) -> ssl.SSLContext:
 
 
 def origin_context(verify: bool, ca_file: str) -> ssl.SSLContext:
-    """For connections to an origin; `ca_file` empty means the system's authorities."""
+    """`ca_file` empty: the system's authorities."""
     context = ssl.create_default_context(cafile=ca_file or None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(ALPN)

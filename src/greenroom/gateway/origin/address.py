@@ -1,4 +1,4 @@
-"""The origin of admitted requests: one web application at a URL or a Unix socket."""
+"""An origin: one web application at a URL or a Unix socket."""
 
 import ssl
 from collections.abc import Sequence
@@ -17,11 +17,9 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Equal origins share their connections, also across reloads.
-
-    `host_header` is the Host for the origin; empty passes the visitor's own, as most applications
-    behind a proxy expect. With https the certificate is verified against `server_name` (default:
-    `host`) unless `verify` is off, and against the authorities in the PEM file `ca_file` if given.
+    """Equal origins share connections, also across reloads. An empty `host_header` passes on the
+    visitor's Host. For https the certificate is verified against `server_name` (default: `host`)
+    and the authorities in `ca_file`, unless `verify` is off.
     """
 
     scheme: str
@@ -32,11 +30,9 @@ class Origin:
     ca_file: str = ""
     server_name: str = ""
     of_zone: bool = False
-    """Chosen by a zone's editor, not the operator: its addresses are judged more strictly
-    (`origin.guard`).
-    """
+    """Chosen by a zone's editor, so its addresses are checked more strictly (`OriginGuard`)."""
     path: str = ""
-    """A Unix socket, which speaks plain HTTP; then host and port are empty."""
+    """A Unix socket without TLS; then host and port are empty."""
 
     @classmethod
     def of(
@@ -94,7 +90,7 @@ class Origin:
 # and the connection goes to a judged address.
 
 ZONE_POLICY = OutboundPolicy(ports=(), allowed=PRIVATE, denied=NEVER)
-"""For a zone's origin: public addresses and those of an operator's own networks."""
+"""For zone origins: public addresses and the operator's private networks."""
 
 
 class OriginGuard:
@@ -104,19 +100,15 @@ class OriginGuard:
         resolve: Resolve = resolve_by_system,
         everywhere: Listening | None = None,
     ) -> None:
-        """`listening` gives greenroom's own listeners, with those on a free port.
-
-        `everywhere` adds those of processes on other machines: a zone's origin is an address for
-        all of them.
+        """`listening` returns greenroom's own listeners, `everywhere` also those on other machines,
+        which a zone's origin must not reach either.
         """
         self._listening = listening
         self._resolve = resolve
         self._zones = Guard(ZONE_POLICY, resolve, everywhere or listening)
 
     def check_socket(self, origin: Origin) -> None:
-        """Raises OutboundRefused when this origin's Unix socket may not be connected to. Follows
-        links.
-        """
+        """Follows links. Raises OutboundRefused for a socket that may not be connected to."""
         if origin.of_zone:
             raise OutboundRefused("the origin of a zone cannot be a Unix socket")
         for text, port in self._listening():
@@ -124,9 +116,7 @@ class OriginGuard:
                 raise OutboundRefused(f"{origin.url} is a listener of greenroom itself")
 
     async def addresses(self, origin: Origin) -> Sequence[str]:
-        """Where to connect, best first. Raises OutboundRefused, or OSError when the name has no
-        address.
-        """
+        """Best first. Raises OutboundRefused, or OSError when the name has no address."""
         if origin.of_zone:
             return await self._zones.addresses(origin.host, origin.port)
         found = (

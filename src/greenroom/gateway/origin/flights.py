@@ -1,4 +1,4 @@
-"""What is in flight to one origin, for the bound that follows it (`capacity.in_flight`)."""
+"""Requests in flight to one origin, for the bound that follows it (`capacity.in_flight`)."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -10,16 +10,14 @@ from greenroom.gateway.documents import BOUNDS_S, is_document
 from greenroom.model.visit import Arrival
 
 FORGOTTEN = 12
-"""Windows after which a room without documents no longer counts as one of this origin."""
+"""Windows without documents after which a room no longer belongs to this origin."""
 
 
 class Flights:
-    """Since the last window."""
-
     def __init__(self) -> None:
         self.law = FlightLaw()
         self._rooms: dict[str, int] = {}
-        """Windows since its last document."""
+        """Windows since the last document, by room."""
         self.peak = self._failed = 0
         self._sum_s = 0.0
         self._counts = [0] * BUCKETS
@@ -27,7 +25,7 @@ class Flights:
     def answered(
         self, forward: Forward | None, arrival: Arrival, status: int, seconds: float, awaited: int
     ) -> None:
-        """`seconds` from the whole request to the first byte; `awaited`: requests in flight."""
+        """`seconds`: from the whole request to the first byte; `awaited`: requests in flight."""
         self.peak = max(self.peak, awaited)
         if forward is None or not is_document(forward, arrival):
             return
@@ -41,7 +39,7 @@ class Flights:
     def step(
         self, objectives: Mapping[str, int], pending: Histogram, awaited: int, most: int
     ) -> int | None:
-        """The bound from now on. None where a room that does not follow sends documents too."""
+        """The new bound; None when a room that does not follow the origin sends documents too."""
         self.peak = max(self.peak, awaited)  # of an origin that hangs nothing was answered
         window = FlightWindow(
             documents=Histogram(tuple(self._counts), self._sum_s * 1000),

@@ -1,4 +1,4 @@
-"""What a connection to an origin is lent to."""
+"""The borrower of a connection to an origin."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from greenroom.gateway.wire.head_records import RequestHead
 
 
 class OriginRequest:
-    """A request that wants a connection, and what the connection calls it about its answer.
-    `connected` or `not_connected` is called once, unless it withdraws before.
+    """A request that wants a connection, and its callbacks for the answer. Exactly one of
+    `connected` and `not_connected` is called, unless it withdraws first.
     """
 
     head: RequestHead
@@ -29,8 +29,8 @@ class OriginRequest:
 
     @abstractmethod
     def connected(self, connection: Any) -> None:
-        """An OriginConnection, which knows this class: the request's until it releases or aborts
-        it.
+        """`connection` is an OriginConnection (whose module imports this one), held until released
+        or aborted.
         """
 
     @abstractmethod
@@ -41,7 +41,7 @@ class OriginRequest:
 
     @abstractmethod
     def answer_begins(self, head: AnswerHead, payload: bytes, done: bool) -> None:
-        """The head of the answer and the first of its body; `done` when that is all."""
+        """The head and the first bytes of the body; `done` when the answer is complete."""
 
     @abstractmethod
     def answer_continues(self, payload: bytes, done: bool) -> None: ...
@@ -54,7 +54,7 @@ class OriginRequest:
 
     @abstractmethod
     def released(self) -> bool:
-        """The connection is free of this request; returns whether it may serve another one."""
+        """The connection has finished with this request; returns whether it may be reused."""
 
     @abstractmethod
     def origin_is_full(self) -> None: ...
@@ -64,9 +64,7 @@ class OriginRequest:
 
     @abstractmethod
     def origin_lost(self, *, stale: bool) -> None:
-        """The origin closed the connection. `stale`: it was used before and no byte of this answer
-        came.
-        """
+        """`stale`: a reused connection was closed before any byte of this answer."""
 
     @abstractmethod
     def origin_failed(self, status: int) -> None: ...

@@ -1,5 +1,5 @@
-"""Connections to one origin, lent to one request at a time. A request whose client, ticket or kind
-has its share already (`origin.shares`) is set aside. Tunnels are counted apart, because they last.
+"""Connections to one origin, each lent to one request at a time. A request whose client, ticket or
+kind has used up its share (`origin.shares`) waits aside. Long-lived tunnels are counted separately.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OriginConnection(asyncio.Protocol):
         self._keep = False
         self._idle_s = 0
         self.began_s = 0.0
-        """When the request was sent whole; `inf` before."""
+        """When the whole request was sent; `inf` before."""
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -64,7 +64,7 @@ class OriginConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=self.pool.limits.write_bytes)
 
     def begin(self, exchange: OriginRequest, data: bytes, *, whole: bool) -> None:
-        """Not `whole`: the rest of its body is written later, and `sent` called."""
+        """If not `whole`, the rest of the body is written later, followed by `sent`."""
         self.exchange = exchange
         self.began_s = monotonic() if whole else inf
         self.counts.bytes_in += len(data)
@@ -94,9 +94,7 @@ class OriginConnection(asyncio.Protocol):
         self.transport.close()
 
     def abort(self) -> None:
-        """Ends the exchange from our side: the origin sees the connection break and can stop
-        working.
-        """
+        """Breaks the connection, so that the origin can stop working."""
         self.exchange = None
         self.transport.abort()
 
@@ -215,9 +213,7 @@ class OriginConnection(asyncio.Protocol):
         self._release(exchange, self._keep and not body.rest, self._idle_s)
 
     def _release(self, exchange: OriginRequest, keep: bool, idle_s: int) -> None:
-        """Returns the connection to the pool before the visitor is notified, so that the next
-        request can have it.
-        """
+        """Returns the connection before the visitor is notified, so the next request can reuse it."""
         self.exchange = None
         self.served = True
         if self._paused:
@@ -243,7 +239,7 @@ class OriginConnection(asyncio.Protocol):
     def eof_received(self) -> None: ...
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A body that ends with the connection is complete only when it was not reset."""
+        """A body delimited by the end of the connection is complete unless that was reset."""
         if (
             exc is not None
             and not self._sealed
@@ -267,7 +263,7 @@ class OriginConnection(asyncio.Protocol):
 
 
 class Pool:
-    """Lends the most recently used connection first, so that the surplus ages and is closed."""
+    """Lends the most recently used connection first, so that surplus ones age out."""
 
     def __init__(
         self,
@@ -299,7 +295,7 @@ class Pool:
         self._closed = False
         self.flights: Flights | None = None  # while no room follows its origin
         self.bound: int | None = None
-        """Of requests whose answer has not begun, where the origin is followed and slow."""
+        """Limit of `awaited` while the followed origin is slow; None: no such limit."""
         # the next sweep, about: idle connections count from it, without asking for the time
         self._sweep_at = loop.time()
         self.relimit(limits)
@@ -313,7 +309,6 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for a connection."""
         return len(self._queue) + len(self._aside)
 
     @property
@@ -322,8 +317,8 @@ class Pool:
         return self._open - len(self._idle) - len(self._begun)
 
     def bind(self, bound: int | None) -> None:
-        """Most requests whose answer has not begun; with None only the operator's limit counts. What
-        streams or downloads an answer takes nothing from them: it would end after minutes.
+        """Sets the limit of `awaited`; None leaves the operator's limit. Answers that stream or
+        download do not count, because they may last minutes.
         """
         limit = self.limits.origin_connections
         self.bound = bound
@@ -350,7 +345,7 @@ class Pool:
         self._most = limit if self.bound is None else min(limit, self.bound + len(self._begun))
 
     def lend(self, borrower: OriginRequest) -> None:
-        """At once, or when a connection is free or opened; not where too many wait already."""
+        """Now, or when a connection is free or opened; refuses when too many wait."""
         idle = self._idle
         if self._open - len(idle) < self._easy or self._fits(borrower):
             while idle:
@@ -378,9 +373,7 @@ class Pool:
             self._aside.remove(borrower)
 
     def give_back(self, connection: OriginConnection, idle_s: int) -> None:
-        """Takes a connection that is ready for its next request; `idle_s` is how long the origin
-        keeps it (0: not said).
-        """
+        """`idle_s`: the origin's keep-alive timeout; 0: not stated."""
         if self._closed or self._open > self._most:
             connection.close()
         elif (self._queue or self._aside) and (borrower := self._next()) is not None:
@@ -393,7 +386,7 @@ class Pool:
             self._idle.append(connection)
 
     def tunnel_limit(self, taker: OriginRequest) -> str:
-        """The limit that one more WebSocket would pass; empty when it fits."""
+        """The limit that another WebSocket would exceed; empty when it fits."""
         if len(self._tunnels) >= self.limits.origin_tunnels:
             passed = "origin_tunnels"
         else:
@@ -408,7 +401,9 @@ class Pool:
         return passed
 
     def becomes_tunnel(self, connection: OriginConnection, taker: OriginRequest) -> str:
-        """Counts it with the tunnels until it is lost, or returns the limit that is full by now."""
+        """Counts the connection as a tunnel until it is lost, or returns the limit reached
+        meanwhile.
+        """
         if passed := self.tunnel_limit(taker):
             return passed
         self.requests.discard(connection)
@@ -418,9 +413,7 @@ class Pool:
         return ""
 
     def lost(self, connection: OriginConnection) -> None:
-        """The connection is closed. Call `refill` after its borrower was notified, so that a retry
-        comes first.
-        """
+        """Call `refill` after notifying the borrower, so that its retry comes first."""
         self.counts.origin_connections_open -= 1
         if self._tunnels.pop(connection, None) is None:
             self._open -= 1
@@ -437,8 +430,8 @@ class Pool:
         self._backfill()
 
     def sweep(self, again: float) -> None:
-        """Closes connections that would be idle for too long before the next sweep, at `again` in
-        the loop's time.
+        """Closes connections that would be idle too long before the next sweep, at loop time
+        `again`.
         """
         self._sweep_at = again
         over = [connection for connection in self._idle if connection.idle_until <= again]
@@ -449,9 +442,7 @@ class Pool:
             borrower.connected(self._idle.pop())
 
     def close(self) -> None:
-        """Closes idle connections now and lent ones when they come back; cancels attempts under
-        way.
-        """
+        """Closes idle connections now and lent ones on return; cancels attempts."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -471,9 +462,7 @@ class Pool:
         )
 
     def _set_aside(self, borrower: OriginRequest) -> None:
-        """Waits for a connection of its share; an error at once when too many of its client
-        wait.
-        """
+        """Waits for a free share; fails at once when too many requests of this client wait."""
         self.counts.origin_shares_used_up += 1
         client = borrower.head.arrival.client
         alike = sum(is_same_client(other.head.arrival.client, client) for other in self._aside)
@@ -530,9 +519,7 @@ class Pool:
         self._arrived(borrower, connection, status)
 
     async def _connected(self, origin: Origin) -> OriginConnection:
-        """Connects to the first address that answers. Raises OSError, ssl.SSLError or
-        OutboundRefused.
-        """
+        """Tries each address. Raises OSError, ssl.SSLError or OutboundRefused."""
         if origin.path:
             self._guard.check_socket(origin)
             _, connection = await self._loop.create_unix_connection(

@@ -1,5 +1,5 @@
-"""Shares of the connections to one origin, so that no client, ticket or kind of request takes them
-all. They count only when connections become scarce. Lent connections are counted when needed, so no
+"""Shares of the connections to one origin: no client, ticket or kind of request gets them all. They
+apply only when connections are scarce. Usage is computed from lent connections when needed, so no
 share can leak.
 """
 
@@ -12,7 +12,7 @@ from greenroom.decision.verdict import Forward
 from greenroom.settings.limits import Limits
 
 SHARE_LEAST = 8
-"""Connections for every client and ticket: a browser opens six to one host."""
+"""Minimum for every client and ticket: a browser opens six per host."""
 
 KEY_BYTES = 8
 
@@ -20,14 +20,12 @@ NO_SHARE = 1 << 31
 
 
 Taker = tuple[str, bytes]
-"""A request that has, or wants, a connection: its client, and its ticket or empty."""
+"""(client, ticket or empty) of a request that has or wants a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Most connections for one address, for one ticket, and for all requests without a ticket
-    together.
-    """
+    """Limits per address, per ticket, and for all requests without a ticket."""
 
     address: int
     ticket: int
@@ -36,7 +34,6 @@ class Shares:
 
     @classmethod
     def of_requests(cls, limits: Limits, total: int) -> Self:
-        """`total`: connections that there may be."""
         return cls(
             _below(total, max(SHARE_LEAST, total * limits.origin_address_percent // 100)),
             _below(total, max(SHARE_LEAST, total * limits.origin_ticket_percent // 100)),
@@ -56,11 +53,11 @@ class Shares:
 
     @property
     def easy(self) -> int:
-        """With fewer lent connections every request fits."""
+        """With fewer lent connections no share can be exceeded."""
         return min(self.address, self.ticket, self.uncovered)
 
     def exceeded(self, taker: Taker, lent: Iterable[Taker]) -> str:
-        """The limit that one more for `taker` would pass, with these lent; empty when it fits."""
+        """The limit that one more connection for `taker` would exceed; empty when it fits."""
         client, ticket = taker
         of_client = of_ticket = uncovered = 0
         for its_client, its_ticket in lent:
@@ -77,20 +74,18 @@ class Shares:
 
 
 def is_same_client(one: str, other: str) -> bool:
-    """Whether two requests are of one client, as far as known: visitors whose address a proxy
-    withholds are not.
-    """
+    """Visitors whose address a proxy withholds are never the same client."""
     return network_of(one) == network_of(other) and one != SOCKET_PEER
 
 
 def _below(total: int, share: int) -> int:
-    """A share as large as the total does not limit: another rule limits the total."""
+    """A share equal to the total is no limit: another rule limits the total."""
     return share if share < total else NO_SHARE
 
 
 def ticket_of(forward: Forward | None) -> bytes:
-    """The ticket that admitted it, by its key: a move to another device keeps that, and no share is
-    renewed by moving. Empty without a ticket, or if provisional.
+    """The ticket's key, which survives a move to another device, so moving renews no share. Empty
+    without a ticket, or if provisional.
     """
     return (
         forward.ticket.key.to_bytes(KEY_BYTES, "big")

@@ -1,5 +1,5 @@
-"""Reads what an origin sent before it reset the connection. The kernel keeps it, but an event loop
-drops it when a write fails first: so an origin's refusal of an upload would be lost by chance.
+"""Reads what an origin sent before it reset the connection. An event loop drops these bytes when a
+write fails first, and an origin's refusal of an upload would be lost.
 """
 
 import asyncio
@@ -7,13 +7,11 @@ import os
 import select
 
 MOST_BYTES = 256 * 1024
-"""One turn of the event loop; a longer answer breaks off here."""
+"""Bound of one event loop turn; a longer answer is truncated."""
 
 
 def unread(transport: asyncio.BaseTransport) -> bytes:
-    """Unread bytes of this plain connection; call in `connection_lost`, while the socket is still
-    open.
-    """
+    """Call it in `connection_lost`, while the plain socket is still open."""
     sock = transport.get_extra_info("socket")
     found = b""
     try:
@@ -27,9 +25,7 @@ def unread(transport: asyncio.BaseTransport) -> bytes:
 
 
 def is_broken(transport: asyncio.BaseTransport) -> bool:
-    """Whether a write would fail. The loop still reads what came before, unless a write fails
-    first.
-    """
+    """Whether a write would fail and make the loop drop unread bytes."""
     asked = select.poll()
     asked.register(transport.get_extra_info("socket").fileno(), 0)  # errors are always told
     return bool(asked.poll(0))

@@ -1,16 +1,16 @@
-"""Requests that wait for a connection to an origin: those that go first, and the others."""
+"""The queue for connections to an origin: priority requests, and the others."""
 
 from collections import deque
 from typing import Generic, TypeVar
 
 IN_ROW = 4
-"""Of requests that go first while others wait; then one of the others has its turn."""
+"""Priority requests in a row before one of the others has its turn."""
 
 R = TypeVar("R")
 
 
 class WaitingRequests(Generic[R]):
-    """First in, first out, among each kind."""
+    """FIFO within each kind."""
 
     def __init__(self) -> None:
         self._first: deque[R] = deque()
@@ -31,7 +31,7 @@ class WaitingRequests(Generic[R]):
         return self._others.popleft()
 
     def pop(self) -> R:
-        """The one that would be the last: others keep their share of a queue that is full."""
+        """Removes the last in turn, so that a full queue keeps the share of the others."""
         others_last = len(self._others) * IN_ROW >= len(self._first)
         return (self._others if others_last else self._first).pop()
 

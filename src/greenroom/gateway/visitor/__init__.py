@@ -1,1 +1,1 @@
-"""The visitor side of the gateway: connections, their requests, and the answers to them."""
+"""The visitor side: connections, their requests and the answers."""

@@ -44,11 +44,11 @@ HEAD = b"HEAD "
 CR = 13
 
 STALLED_S = 5.0
-"""Silence of a visitor inside a body after which others go first."""
+"""Silence within a body after which others take precedence."""
 
 SHED_PART = 64
-"""A full gateway closes one connection of so many at once, and where there are fewer it looks again
-after the next sweep: to look at 60,000 takes 35 ms.
+"""A full gateway closes one in SHED_PART connections at once and scans again only after the next
+sweep: scanning 60,000 takes 35 ms.
 """
 
 
@@ -117,9 +117,7 @@ class VisitorConnection(VisitorStream):
             self.discard(len(data))
 
     def eof_received(self) -> bool:
-        """The visitor sends no more. Nearly always it has gone; one that only closed its sending
-        side gets a little time.
-        """
+        """Usually the visitor has left; one that only closed its sending side gets a little time."""
         if self.exchange is not None:
             # or one that came with the end would not be answered over TLS
             self._batch.decide()
@@ -176,9 +174,7 @@ class VisitorConnection(VisitorStream):
             self._broken(error)
 
     def _read_next(self) -> None:
-        """Takes the next request from the buffer when it is its turn and complete. The one behind
-        it waits for its answer.
-        """
+        """Reads the next complete request once the one before is answered."""
         if not self._buffer or self.body is not None or self.ending or self._waits():
             return
         complete = self._read_request()
@@ -190,9 +186,7 @@ class VisitorConnection(VisitorStream):
             self.close()
 
     def _read_request(self) -> bool:
-        """Takes one request from the buffer to be decided; False when it is not complete or was
-        refused.
-        """
+        """False when the buffered request is incomplete or refused."""
         data = self._buffer
         if (
             data[0] == CR and data[:2] == b"\r\n"
@@ -208,9 +202,7 @@ class VisitorConnection(VisitorStream):
         return self._take_request(data[:end])
 
     def _take_request(self, block: bytes) -> bool:
-        """Takes a request with this head, to be decided with the others of this turn; False when it
-        was refused.
-        """
+        """Queues the request for this turn's batch of decisions; False when refused."""
         gateway = self.gateway
         read_head = gateway.read_head
         head = read_head(block, self.peer)
@@ -288,8 +280,8 @@ class VisitorConnection(VisitorStream):
     # Without an exchange
 
     def _refuse(self, status: int, reason: str, bodiless: bool = False) -> bool:
-        """Answers what is no request (`bodiless`: a HEAD), and closes: where the next one begins is
-        unknown. Always False.
+        """Answers an invalid request (`bodiless`: HEAD) and closes, because the start of the next
+        one is unknown. Always False.
         """
         self.counts.refused += 1
         if self.body is not None:  # of a request that has its answer
@@ -335,7 +327,6 @@ class VisitorConnection(VisitorStream):
 
     @property
     def stalled(self) -> bool:
-        """The body of the request has stopped coming."""
         body = self.body
         return (
             self.exchange is not None
@@ -347,12 +338,12 @@ class VisitorConnection(VisitorStream):
         )
 
     def give_way(self) -> None:
-        """A stalled one: others wait for its connection to the origin."""
+        """Releases a stalled request's origin connection."""
         if self.exchange is not None:
             self.exchange.refuse(408, "the body of the request took too long")
 
     def overdue(self) -> None:
-        """The deadline has passed. A client that reads slowly, but reads, gets more time."""
+        """A client that reads slowly, but reads, gets more time."""
         if (self.write_paused or self.ending) and self.flow.taken >= max(
             1, self.limits.send_rate * self.limits.send_idle_s
         ):
@@ -368,7 +359,7 @@ class VisitorConnection(VisitorStream):
 
 
 class Connections:
-    """The open ones of a gateway, as many as its limits and the system's descriptors allow."""
+    """Open connections of a gateway, within its limits and the system's descriptors."""
 
     def __init__(
         self, gateway: GatewayState, handshakes: Handshakes, descriptors: Descriptors
@@ -376,15 +367,13 @@ class Connections:
         self._gateway, self._handshakes, self._descriptors = gateway, handshakes, descriptors
         self.open: set[VisitorConnection] = set()
         self._of: dict[str, set[VisitorConnection]] = {}
-        """By network; without those of trusted proxies."""
+        """By network, without trusted proxies."""
         self._exhausted: set[str] = set()
-        """Networks (empty: all) without spare connections, until the sweep at `_until`."""
+        """Networks (empty: all) with nothing left to close until the sweep at `_until`."""
         self._until = 0.0
 
     def admit(self, connection: VisitorConnection) -> bool:
-        """Registers a new connection; False when a limit of connections is reached, and none
-        within it is spare.
-        """
+        """False at a limit with nothing left to close."""
         gateway = self._gateway
         limits, counts, peer = gateway.limits, gateway.counts, connection.peer
         most, fits = limits.connections_per_address, True
@@ -410,7 +399,7 @@ class Connections:
     def _make_room(
         self, most: int, there: Collection[VisitorConnection], network: str = ""
     ) -> bool:
-        """Closes spare ones of these, one of `SHED_PART` at once."""
+        """Closes spare connections among `there`, one in SHED_PART."""
         if self._until != self._gateway.sweep_at:
             self._until = self._gateway.sweep_at
             self._exhausted.clear()
@@ -427,7 +416,7 @@ class Connections:
         self._leave(connection)
 
     def _leave(self, *connections: VisitorStream) -> bool:
-        """They no longer count (those that were closed for others left then); False for none."""
+        """Stops counting them; False for none."""
         for connection in connections:
             if connection in self.open:
                 self.open.discard(connection)
@@ -440,9 +429,7 @@ class Connections:
         return bool(connections)
 
     def has_descriptors(self, number: int) -> bool:
-        """Whether a new connection with this one leaves enough of them, if need be after others
-        were closed.
-        """
+        """Whether enough descriptors are left, if need be after closing others."""
         descriptors, shakes = self._descriptors, self._handshakes
         return (
             not descriptors.short(number, len(shakes))

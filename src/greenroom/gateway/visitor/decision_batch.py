@@ -18,7 +18,7 @@ from greenroom.gateway.visitor.exchange import Exchange
 from greenroom.model.visit import Arrival
 
 SIZE = 64
-"""Requests decided together, at most. Of more of them less would stay in the processor's cache."""
+"""Larger batches fit the processor's caches worse."""
 
 AskVerdict = Callable[
     [Arrival, Callable[[Verdict], None], Callable[[LateTry], bool]], Verdict | None
@@ -26,12 +26,12 @@ AskVerdict = Callable[
 
 
 class DecisionBatch:
-    """The requests of one gateway whose heads are read, and which are not decided."""
+    """Requests of a gateway that are read and not yet decided."""
 
     __slots__ = ("_ask", "_later", "_read")
 
     def __init__(self, ask: AskVerdict, later: Callable[[Callable[[], None]], object]) -> None:
-        """`later` calls something when the sockets that are ready have been read."""
+        """`later` runs a callback after all ready sockets have been read."""
         self._ask, self._later = ask, later
         self._read: list[Exchange] = []
 
@@ -42,9 +42,7 @@ class DecisionBatch:
         read.append(exchange)
 
     def decide(self) -> None:
-        """Has all of them decided now, in the order in which they came; what comes meanwhile waits
-        for the next turn.
-        """
+        """Decides all in order of arrival; newcomers wait for the next turn."""
         read, self._read = self._read, []
         for at in range(0, len(read), SIZE):
             self._decide(read[at : at + SIZE])

@@ -1,7 +1,7 @@
-"""Makes room when file descriptors run short. The kernel gives a new socket the lowest free number,
-so the number of an accepted connection says how many descriptors are in use at least. Near the
-limit of the process, less a reserve for origins, journals and operators, idle or stalled connections
-are closed. When nothing else is open, the new connection is refused.
+"""Closes connections when file descriptors run short. The kernel gives a new socket the lowest free
+number, so that number is a lower bound of the descriptors in use. Near the limit, less a reserve
+for origins, journals and operators, idle or stalled connections are closed; when there are none,
+the new one is refused.
 """
 
 import os
@@ -15,33 +15,32 @@ from greenroom.gateway.counts import Counts
 from greenroom.gateway.visitor.stream import VisitorStream
 
 RESERVE_MOST = 1_024
-"""Where the limit is high: four origins with the usual most connections."""
+"""Four origins at their default maximum."""
 
 ACCEPTED_MOST = 256
-"""New connections in one iteration of the event loop, where there are descriptors enough."""
+"""Connections accepted per event loop iteration."""
 
 QUIET_S = 60.0
-"""A shortage is over when no connection had to be closed for so long: one that comes and goes is
-told once, not every second.
+"""A shortage ends after this long without closing connections; an intermittent one is logged once.
 """
 
 log = structlog.get_logger(__name__)
 
 
 class Descriptors:
-    """What is left of the descriptors of this process. Times are those of the event loop."""
+    """File descriptors of this process. Times are loop times."""
 
     def __init__(self, counts: Counts, limit: int | None = None) -> None:
-        """`limit`: how many the process may have; None: what the system says."""
+        """`limit` None: the system's."""
         self._counts = counts
         self._limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit
         if self._limit == resource.RLIM_INFINITY:
             self._limit = 1 << 31
         self._reserve = min(self._limit // 4, RESERVE_MOST)
         self.line = self._limit - self._reserve
-        """Descriptors run short when so many are in use."""
+        """Descriptors in use from which they count as short."""
         self.accepted_at_once = max(1, min(self._reserve // 8, ACCEPTED_MOST))
-        """A few iterations pass until a connection closed for new ones gives its number back."""
+        """Small, because a closed connection frees its number only a few iterations later."""
         self._going: set[VisitorStream] = set()  # told to close, and not closed yet
         # descriptors in use that are no connections of the gateway: the most that numbers have
         # shown lately
@@ -50,8 +49,8 @@ class Descriptors:
         self._last = 0.0
 
     def short(self, number: int, handshakes: int = 0) -> bool:
-        """Whether descriptors run short, now that a connection has come with this number; so many
-        are not over with their handshake.
+        """Whether descriptors run short; `number` is the new connection's, `handshakes` are under
+        way.
         """
         counts = self._counts
         held = counts.connections_open + counts.origin_connections_open + handshakes
@@ -64,14 +63,14 @@ class Descriptors:
 
     @property
     def closing(self) -> bool:
-        """Some that were closed are not gone: they are enough for now."""
+        """Whether closed connections have still to free their numbers."""
         return bool(self._going)
 
     def closed(self, connection: VisitorStream) -> None:
         self._going.discard(connection)
 
     def shed(self, spare: Iterable[VisitorStream], most: int) -> list[VisitorStream]:
-        """Closes the first by their `rank`."""
+        """Closes up to `most` in the order of `_rank`."""
         shed = nsmallest(most, spare, key=_rank)
         for one in shed:
             one.transport.abort()
@@ -82,7 +81,7 @@ class Descriptors:
     def make_room(
         self, spare: Iterable[VisitorStream], connections: int, now: float
     ) -> list[VisitorStream]:
-        """Closes some. `connections`: how many are open."""
+        """`connections`: how many are open."""
         shed = self.shed(spare, max(1, self._reserve))
         if not self._last:
             log.warning(
@@ -101,7 +100,7 @@ class Descriptors:
 
 
 def _lowest_free(number: int, limit: int) -> int:
-    """The lowest number that is free now; `number` is in use."""
+    """The lowest free number; `number` is in use."""
     try:
         lowest = os.dup(number)
     except OSError:
@@ -111,9 +110,9 @@ def _lowest_free(number: int, limit: int) -> int:
 
 
 def _rank(connection: VisitorStream) -> tuple[bool, bool, bool, float]:
-    """Kept-alive ones come first, then those whose head has not come whole, then those whose body
-    has not, or whose last answer may not have arrived; the longest silent first. A trusted proxy comes last: it may
-    be sending a request at this moment, and its visitor is told of the failure.
+    """Closed first: kept-alive, then incomplete heads, then incomplete bodies and answers that may
+    not have arrived; longest silence first. Trusted proxies come last: one may be sending a
+    request, and its visitor would see the failure.
     """
     answered = (
         connection.ending

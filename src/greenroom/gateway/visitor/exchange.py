@@ -37,7 +37,7 @@ from greenroom.request.admissible import is_part
 from greenroom.request.form_replay import FORM_BYTES_MAX, may_keep_form
 
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
-"""Methods that may be sent a second time when the first may have reached the origin."""
+"""Methods that may be retried after the first attempt may have reached the origin."""
 
 TOO_MANY_TUNNELS = "too many open WebSockets (%s)"
 
@@ -46,9 +46,8 @@ _UNDECIDED: Verdict | None = None
 
 
 class Exchange(OriginRequest):
-    """One request and its answer. `visitor` is None once the visitor needs nothing more from it;
-    each exchange equals only itself. All that it begins with stands in the class, so that making
-    one costs little.
+    """One request and its answer, compared by identity. `visitor` is None once the visitor needs
+    nothing more. Initial values are class attributes, which makes construction cheap.
     """
 
     visitor: VisitorStream | None = None
@@ -77,7 +76,7 @@ class Exchange(OriginRequest):
             self.visitor.expect(self.visitor.limits.decision_s)
 
     def late(self, trying: LateTry) -> bool:
-        """A visitor who tries rarely: whether the answer is held, to try again."""
+        """Whether the answer is held as a long poll."""
         visitor = self.visitor
         return visitor is not None and hold(
             LongPoll(visitor, trying, self._waits, self.decided, self.broken)
@@ -205,7 +204,7 @@ class Exchange(OriginRequest):
         return self._framed(*visitor.start_body(body, self.head.expect_continue))
 
     def _framed(self, payload: bytes, done: bool) -> bytes:
-        """A part of the request's body as the origin gets it; of a form that is kept, as it is."""
+        """Part of the body as framed for the origin; a kept form unchanged."""
         if not self.head.chunked or self._held is not None:
             return payload
         framed = chunk(payload) if payload else b""
@@ -247,7 +246,7 @@ class Exchange(OriginRequest):
     # The origin, answer side
 
     def interim(self, head: AnswerHead) -> None:
-        """Hints go on before the answer; 100, given from here, does not, nor any to HTTP/1.0."""
+        """Forwards hints; not 100, which greenroom sends itself, and nothing to HTTP/1.0."""
         visitor = self.visitor
         if visitor is None:
             return
@@ -295,8 +294,8 @@ class Exchange(OriginRequest):
     def _cookies(
         self, visitor: VisitorStream, forward: Forward, head: AnswerHead
     ) -> tuple[bytes, bytes]:
-        """The ticket and our own lines that go out with this answer: none when shared caches may keep
-        it, a farewell when the origin says so.
+        """Ticket and own header lines for this answer: no ticket if shared caches may store it, a
+        farewell if the origin asks.
         """
         if head.offers:
             visitor.gateway.receiver.hear_offers(forward, head.offers)
@@ -335,7 +334,7 @@ class Exchange(OriginRequest):
             self.progressed()
 
     def released(self) -> bool:
-        """The connection may serve another request only if this one was sent completely."""
+        """Reusable only if the whole request was sent."""
         self.origin = None
         visitor = self.visitor
         if visitor is None:
@@ -386,7 +385,7 @@ class Exchange(OriginRequest):
     # A WebSocket
 
     def may_tunnel(self, pool: Pool) -> bool:
-        """Whether the request for a WebSocket goes on; else it has its answer."""
+        """False: the request has been answered instead."""
         keys = [value for name, value in self.head.arrival.headers if name == b"sec-websocket-key"]
         if len(keys) != 1 or not valid_key(keys[0]):
             return self.refuse(400, "Sec-WebSocket-Key is missing or malformed")
@@ -395,7 +394,7 @@ class Exchange(OriginRequest):
         return not passed or self.refuse(503, TOO_MANY_TUNNELS % passed)
 
     def open_tunnel(self, head: AnswerHead, rest: bytes) -> None:
-        """The origin agreed: from here on bytes are carried both ways until one side ends."""
+        """Relays bytes both ways until one side ends."""
         visitor, forward = self.visitor, self.forward
         if visitor is None or forward is None:
             return
@@ -437,7 +436,7 @@ class Exchange(OriginRequest):
             self.visitor.expect(self.visitor.limits.tunnel_idle_s)
 
     def _say_goodbye(self, visitor: VisitorStream, tunnel: Tunnel) -> None:
-        """Closes a tunnel at both ends, each with a closing frame where one fits."""
+        """Closes both ends, with a closing frame where one fits."""
         visitor.counts.tunnels_open -= 1
         origin, self.origin = self.origin, None
         if origin is not None:
@@ -450,7 +449,7 @@ class Exchange(OriginRequest):
     # Answers from here
 
     def answer(self, answer: Answer, *, last: bool = False) -> None:
-        """`last` closes the connection afterwards in any case."""
+        """`last` closes the connection in any case."""
         visitor = self.visitor
         if visitor is not None:
             head, gateway = self.head, visitor.gateway
@@ -468,9 +467,7 @@ class Exchange(OriginRequest):
             visitor.request_over(keep, data)
 
     def refuse(self, status: int, reason: str) -> bool:
-        """Answers a request that goes no further, and closes: where the next one begins is unknown.
-        Always False.
-        """
+        """Answers and closes, because the start of the next request is unknown. Always False."""
         visitor = self.visitor
         if visitor is not None:
             visitor.counts.refused += 1
@@ -509,8 +506,8 @@ class Exchange(OriginRequest):
             self.origin_failed(503 if waiting else 504)
 
     def session_over(self) -> None:
-        """The visitor's session has ended, and the place belongs to another. What the origin has
-        been sent whole it may still answer.
+        """Ends requests of a session whose place now belongs to another. The origin may still
+        answer what it has received whole.
         """
         visitor = self.visitor
         if visitor is None or not (self.answered or visitor.body is not None):
@@ -524,7 +521,7 @@ class Exchange(OriginRequest):
             self.refuse(503, "the session has ended; load the page to wait in line")
 
     def detach(self) -> None:
-        """Lets go of the origin: withdraws a request in the queue, breaks one off under way."""
+        """Withdraws a queued request, or breaks one under way."""
         if self._pool is not None and self.origin is None:
             self._pool.withdraw(self)
         origin, self.origin = self.origin, None
@@ -555,7 +552,7 @@ class Exchange(OriginRequest):
     def _end(
         self, visitor: VisitorStream, keep: bool, last: bytes = b"", *, unread: bool = False
     ) -> None:
-        """The answer is written, but for its `last` bytes."""
+        """The answer is written except for its `last` bytes."""
         self.visitor = None
         if self.began:
             self._record(visitor)

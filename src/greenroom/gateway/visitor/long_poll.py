@@ -1,4 +1,4 @@
-"""Answers that are held: visitors who try rarely and are due soon (`decision.late_try`)."""
+"""Long polls of visitors who try rarely and are due soon (`decision.late_try`)."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,7 @@ from greenroom.decision.verdict import Verdict
 from greenroom.gateway.visitor.stream import VisitorStream
 
 HELD_MOST: int = 1_000
-"""Answers held at once in a gateway, about 2 KB each and one question to the ledger a second;
-visitors beyond that are answered at once.
+"""Per gateway; each costs about 2 KB and a ledger request per second. Others are answered at once.
 """
 
 
@@ -24,7 +23,7 @@ class LongPoll:
         decided: Callable[[Verdict], None],
         broken: Callable[[BaseException], None],
     ) -> None:
-        """`waits`: whether the visitor is there, and has no verdict."""
+        """`waits`: the visitor is connected and has no verdict."""
         self.visitor, self._trying = visitor, trying
         self._waits, self._decided, self._broken = waits, decided, broken
         self._until_s = visitor.gateway.loop.time() + trying.held_ms / 1000
@@ -37,7 +36,7 @@ class LongPoll:
         loop.call_later(delay_s, self._again)
 
     def _again(self) -> None:
-        """A second has passed, or several where the process is busy."""
+        """Called every second, more rarely when the process is busy."""
         gateway = self.visitor.gateway
         try:
             if (
@@ -60,7 +59,7 @@ class LongPoll:
 
 
 def hold(poll: LongPoll) -> bool:
-    """False when the answer should be given at once."""
+    """False: answer at once."""
     gateway = poll.visitor.gateway
     if gateway.long_polls >= HELD_MOST or not gateway.keeps:
         return False

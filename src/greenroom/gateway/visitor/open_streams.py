@@ -1,9 +1,6 @@
-"""Requests that are under way for long: each one's session is watched, and the request ends with
-it.
-
-The gateway's sweep shows every request that it finds under way. Most are gone by the next sweep and
-cost one dict entry; what is still there after half of q is a stream, and its session is looked at
-from then on (`decision.open_session`).
+"""Long requests: each session is watched, and its request ends with it. Each sweep passes all
+requests under way. Most are gone by the next one and cost a dict entry; one that lasts half of q is
+a stream, whose session is checked from then on (`decision.open_session`).
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +12,7 @@ from greenroom.gateway.visitor.exchange import Exchange
 
 
 class OpenStreams:
-    """All requests under way that belong to a session."""
+    """Requests under way that belong to a session."""
 
     __slots__ = ("_next", "_on_error", "_session_of", "_under_way")
 
@@ -30,7 +27,7 @@ class OpenStreams:
         self._next = count().__next__
 
     def sweep(self, exchanges: Iterable[Exchange]) -> None:
-        """These are under way at this moment; those of before that are not among them have ended."""
+        """Requests of earlier sweeps that are missing have ended."""
         before, self._under_way = self._under_way, {}
         for exchange in exchanges:
             forward = exchange.forward

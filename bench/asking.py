@@ -40,7 +40,6 @@ from hot_path import (
 )
 
 from greenroom.asgi import WaitingRoom
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.gateway.server import Gateway
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
@@ -55,6 +54,7 @@ from greenroom.proxies.spoe.frames import (
     string_bytes,
 )
 from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.embedded import AppRequests
 from greenroom.runtime.entropy import Entropy
 from greenroom.settings.limits import Limits

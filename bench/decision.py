@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 
 from greenroom.decision.decision_counts import DecisionCounts
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.observer import observed_by
 from greenroom.decision.render import render
 from greenroom.decision.room_schedule import compile_room
@@ -31,6 +30,7 @@ from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.memory import MemoryLedger
 from greenroom.model.answer import Answer
 from greenroom.model.room import Room
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.clock import MonotonicClock
 
 HEAD = (

@@ -25,14 +25,14 @@ from pathlib import Path
 import httptools
 from browser_heads import update_heads
 
-from greenroom.decision.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, header_name
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines, request_head
 from greenroom.gateway.wire.answer_head import read_answer_head
 from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.request_head import Peer
 from greenroom.gateway.wire.request_line import cached_line
+from greenroom.request.arrival import TOO_LARGE, TOO_LONG, TOO_MANY, header_name
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 
 HEADS = 1_000
 LAWS = [

@@ -19,9 +19,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
-from greenroom.decision.forwarded import prefix_of
 from greenroom.errors import GreenroomError
 from greenroom.model.answer import Answer, AnswerHeaders
+from greenroom.request.forwarded import prefix_of
 from greenroom.runtime.embedded import AppRequest, AppRequests, Embedded, Passed, source_of
 
 AsgiScope = dict[str, Any]

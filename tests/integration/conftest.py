@@ -25,7 +25,6 @@ from receivers import WebReceiver
 from redis_world import RedisServer
 
 from greenroom.configuration.store import default_url
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.room_table import RoomTable
 from greenroom.decision.verdict import Forward, Verdict
@@ -34,6 +33,7 @@ from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.server import Gateway
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.settings.limits import Limits
 
 PATIENCE_S = 40

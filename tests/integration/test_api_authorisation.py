@@ -10,9 +10,9 @@ from api_in_process import ApiInProcess, api_in
 
 from greenroom.api.management import ROUTES, api_document
 from greenroom.configuration.store import SqlStore
-from greenroom.decision.forwarded import network_of
 from greenroom.model.account import FAILED, SCOPES
 from greenroom.model.zone import ACCOUNT_ID
+from greenroom.request.forwarded import network_of
 from greenroom.web.authenticator import (
     FAILURES_MAX,
     FAILURES_MS,

@@ -11,12 +11,12 @@ import pytest
 from rules_visit import arrival
 from structlog.testing import capture_logs
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.visitor.request_body import TURN_BYTES, RequestBody
 from greenroom.gateway.wire.body import CHUNKS_FREE, BadBody, ChunkedBody
 from greenroom.gateway.wire.head_limits import PARTS_MAX
 from greenroom.model.visit import Ticket
+from greenroom.request.forwarded import ForwardedPolicy
 
 PROXY = ForwardedPolicy([ip_network("127.0.0.1")])
 UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from api_rig import Api, create_token
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.origin.address import Origin, OriginGuard
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.hop import GREENROOMS_MAX, MARK
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.outbound import OutboundRefused
+from greenroom.request.forwarded import ForwardedPolicy
 
 HERE = [
     "127.0.0.1",

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 import pytest
 from ports import free_port
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.request.canonical import Target, canonical_target
+from greenroom.request.forwarded import ForwardedPolicy
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 PATIENCE_S = 60

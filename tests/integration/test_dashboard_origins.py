@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from greenroom.accounts.dashboard.oidc import _address
 from greenroom.dashboard.app import _from_own_page
-from greenroom.decision.arrival import origin_of
+from greenroom.request.arrival import origin_of
 
 OPS = "https://ops.example.com"
 NAMES = st.sampled_from(["ops.example.com", "localhost", "10.0.0.7", "[2001:db8::7]", "[::1]"])

@@ -11,11 +11,11 @@ from front_end_stories import PAGE, origin
 from proxy_questions import PROXY, SPEAKING, Ask, Asking, AskingProxy, header
 from visitors import Site
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import forwarded_as_sent
 from greenroom.proxies.service import KEPT_MAX, KEPT_S
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 
 HOST = (b"Host", b"shop.example")
 every_dialect = pytest.mark.parametrize("speak", SPEAKING.values(), ids=SPEAKING.keys())

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.request.forwarded import ForwardedPolicy
 
 SENT = 24 << 20
 HELD = 6 << 20

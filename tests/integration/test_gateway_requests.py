@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
+from greenroom.request.forwarded import ForwardedPolicy
 
 
 def test_an_admitted_request_reaches_the_origin_and_its_answer_the_visitor(rig, run) -> None:

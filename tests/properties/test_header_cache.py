@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_lines
-from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.header_cache import HeaderCache
 from greenroom.proxies.spoe.frames import string_bytes
 from greenroom.proxies.spoe.questions import SpoeQuestions
 from greenroom.request.admissible import signs_of
+from greenroom.request.arrival import ArrivalLimits, CheckedLines, checked_lines
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
+from greenroom.request.header_cache import HeaderCache
 from greenroom.runtime.embedded import AppRequests
 
 Pairs = list[tuple[bytes, bytes]]

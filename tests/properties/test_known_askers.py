@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from proxy_questions import POLICY, PROXY
 from spoe_haproxy import arguments
 
-from greenroom.decision.arrival import ArrivalLimits, Sender
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
 from greenroom.proxies.service import ProxyQuestions
 from greenroom.proxies.spoe.frames import BadFrame, string_bytes
 from greenroom.proxies.spoe.questions import ASKERS_BYTES, MESSAGE, SpoeQuestions
+from greenroom.request.arrival import ArrivalLimits, Sender
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 
 TARGETS = st.sampled_from(

@@ -8,8 +8,6 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.decision.arrival import ArrivalLimits
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.wire.header_lines import IN_QUESTIONS
 from greenroom.gateway.wire.question_heads import QuestionHeads
@@ -18,7 +16,9 @@ from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import Asker
 from greenroom.proxies.service import ProxyQuestions, VerdictStore
+from greenroom.request.arrival import ArrivalLimits
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.settings.limits import Limits
 

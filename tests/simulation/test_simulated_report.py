@@ -10,8 +10,8 @@ import pytest
 from analytics_material import nearest_rank
 
 from greenroom.analytics.rollup import MINUTE_MS, PERCENTS, SLOT_MS
+from greenroom.cli.simulate import recorded_figures
 from greenroom.model.visit import Outcome, Standing
-from greenroom.runtime.analytics import recorded_figures
 from greenroom.simulator.arrivals import from_curve
 from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams

@@ -11,9 +11,9 @@ from urllib.parse import unquote, unquote_to_bytes
 from plain_front_end import Given, Origin, Pairs
 
 from greenroom.asgi import WaitingRoom as AsgiWaitingRoom
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.model.answer import Answer
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.embedded import AppRequest, AppRequests, Passed
 from greenroom.wsgi import WaitingRoom as WsgiWaitingRoom
 

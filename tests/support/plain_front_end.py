@@ -5,12 +5,12 @@ service decide.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from greenroom.decision.arrival import Sender, arrival_from
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.render import render
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Forward, Hold, Verdict
+from greenroom.request.arrival import Sender, arrival_from
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 
 Pairs = tuple[tuple[bytes, bytes], ...]
 Origin = Callable[[str, str], tuple[int, Pairs, bytes]]

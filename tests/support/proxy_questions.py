@@ -9,13 +9,13 @@ from ipaddress import ip_network
 from plain_front_end import Given, Origin, Pairs
 from spoe_haproxy import HAProxy, arguments
 
-from greenroom.decision.arrival import Sender, arrival_from
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.service import DecisionService
 from greenroom.decision.verdict import Verdict
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.proxies.service import ProxyQuestions, VerdictStore
+from greenroom.request.arrival import Sender, arrival_from
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 
 PROXY = "10.0.0.1"
 POLICY = ForwardedPolicy([ip_network("10.0.0.0/8")])

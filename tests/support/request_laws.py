@@ -6,7 +6,6 @@ from ipaddress import ip_network
 
 import httptools
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import _passed, outgoing_head
 from greenroom.gateway.wire.head_records import HeaderLines, RequestHead
 from greenroom.gateway.wire.header_lines import COOKIE, FORWARDED_FOR, read_header_lines
@@ -15,6 +14,7 @@ from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.record import replace
 from greenroom.request.admissible import signs_of
 from greenroom.request.canonical import Refusal, Target, canonical_target
+from greenroom.request.forwarded import ForwardedPolicy
 
 OURS = frozenset((b"__cfwaitingroom",))
 STRANGER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

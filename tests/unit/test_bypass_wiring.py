@@ -6,11 +6,11 @@ from pathlib import Path
 
 from visitors import Site
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.rules import (
     NO_LISTS,
     NOTHING_KNOWN,

@@ -6,12 +6,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.bounded_cache import ONCE_SEEN_MAX, BoundedCache
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire import header_lines
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.header_lines import BYTES_KEPT, FRAMES_BYTES, LINE_BYTES
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.bounded_cache import ONCE_SEEN_MAX, BoundedCache
+from greenroom.request.forwarded import ForwardedPolicy
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 

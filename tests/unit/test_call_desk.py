@@ -11,12 +11,12 @@ from admission_world import HandClock
 from called_visitors import CallTable
 
 from greenroom.calls.desk import AT_ONCE, PER_ADDRESS, PER_NETWORK, Desk, SealedCalls, counted_as
-from greenroom.decision.forwarded import SOCKET_PEER
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.model.call import CONFIRM, DECOY, EMAIL, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.outbound import Guard, OutboundPolicy
+from greenroom.request.forwarded import SOCKET_PEER
 from greenroom.runtime.calls import ProcessCalls
 
 ROOM, TICKET = "r", b"a" * 12

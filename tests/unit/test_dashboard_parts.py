@@ -21,9 +21,9 @@ from greenroom.dashboard.pages.rooms import LABELS, worded
 from greenroom.dashboard.parts import ExampleWait
 from greenroom.dashboard.room_live import room_live
 from greenroom.dashboard.slices import PACKAGES
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.room_view import Figures
 from greenroom.model.configuration import Configuration, Entry
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.rebinding import BehindProxy
 from greenroom.web.pages import rendering
 from greenroom.web.pages.forms import Faults, document_of, field_of, field_view, flat

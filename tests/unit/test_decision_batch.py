@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.verdict import Forward, Verdict
 from greenroom.gateway.visitor.decision_batch import SIZE, DecisionBatch
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.forwarded import ForwardedPolicy
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 

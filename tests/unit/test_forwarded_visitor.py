@@ -6,15 +6,15 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.forwarded import (
+from greenroom.gateway.wire.forwarded_head import outgoing_head
+from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.forwarded import (
     HOPS_MAX,
     ForwardedPolicy,
     ForwardedVisitor,
     forwarding_lines,
     parse_address,
 )
-from greenroom.gateway.wire.forwarded_head import outgoing_head
-from greenroom.gateway.wire.request_head import Peer, read_head
 
 TRUSTED = ForwardedPolicy([ip_network("10.0.0.0/8"), ip_network("fd00::/8")])
 

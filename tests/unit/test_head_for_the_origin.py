@@ -6,11 +6,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head, without_cookies
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.hop import MARK
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.forwarded import ForwardedPolicy
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())
 OURS = frozenset((b"__cfwaitingroom", b"__cfwaitingroom_x"))

@@ -4,12 +4,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from greenroom.decision.arrival import METHOD_MAX
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.forwarded_head import outgoing_head
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
+from greenroom.request.arrival import METHOD_MAX
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.settings.limits import Limits
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.asgi import _before
-from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.cookies import PREFIXES_MAX, TicketCookies
-from greenroom.decision.forwarded import ForwardedPolicy, prefix_of
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.visit import Arrival
+from greenroom.request.arrival import Sender, arrival_from
 from greenroom.request.cookie_scope import PATH_MAX
+from greenroom.request.forwarded import ForwardedPolicy, prefix_of
 
 POLICY = ForwardedPolicy([ip_network("10.0.0.1")])
 SEGMENT = st.from_regex(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,20}", fullmatch=True)

@@ -4,9 +4,9 @@ become one of megabytes.
 
 import pytest
 
-from greenroom.decision import arrival, forwarded
-from greenroom.decision.arrival import HOST_MAX, read_host
-from greenroom.decision.forwarded import ADDRESS_MAX, parse_address
+from greenroom.request import arrival, forwarded
+from greenroom.request.arrival import HOST_MAX, read_host
+from greenroom.request.forwarded import ADDRESS_MAX, parse_address
 
 LONGEST_HOST = b".".join([b"a" * 63] * 3 + [b"a" * 60])
 

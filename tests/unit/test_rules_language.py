@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rules_visit import NOW_MS, Looked, arrival, holds, reasons
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.rule import Rule, RuleList
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.rules import (
     FIELDS,
     FUNCTIONS,

@@ -19,12 +19,12 @@ import pytest
 from greenroom.config_file.addresses import origin_problems, zone_origin_problems
 from greenroom.config_file.load import read_config
 from greenroom.config_file.process_config import ProcessConfig
-from greenroom.decision.arrival import Sender, arrival_from
-from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy, socket_ends
 from greenroom.errors import InvalidConfig
 from greenroom.gateway.origin.address import Origin
 from greenroom.gateway.origin.shares import Shares
 from greenroom.model.visit import Arrival
+from greenroom.request.arrival import Sender, arrival_from
+from greenroom.request.forwarded import SOCKET_PEER, ForwardedPolicy, socket_ends
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.listener import listen_on_file
 from greenroom.settings.limits import Limits
@@ -222,7 +222,7 @@ ENDS: dict[str, tuple[Any, Any, tuple[str, tuple[str, int], str]]] = {
 def test_only_the_kernel_says_that_a_peer_came_over_a_file(ends: str) -> None:
     here, there, wanted = ENDS[ends]
     transport = asyncio.BaseTransport({"sockname": here, "peername": there})
-    assert tuple(socket_ends(transport)) == wanted
+    assert tuple(socket_ends(transport.get_extra_info)) == wanted
 
 
 VISITOR = [(b"Host", b"a.example"), (b"X-Forwarded-Proto", b"https")]

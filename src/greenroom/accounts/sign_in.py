@@ -16,7 +16,6 @@ import msgspec
 from greenroom.accounts import people as accounts
 from greenroom.accounts.people import password_fits
 from greenroom.accounts.two_step import TRIES, TRIES_MS, USED_MS, CodeCheck
-from greenroom.decision.forwarded import network_of
 from greenroom.model.account import (
     DEVICE,
     LINK,
@@ -32,6 +31,7 @@ from greenroom.model.account import (
 from greenroom.model.configuration import Configuration
 from greenroom.model.fields import with_unit
 from greenroom.model.oidc import OidcPerson, OidcSettings, oidc_role, plain_name
+from greenroom.request.forwarded import network_of
 from greenroom.web.authenticator import Credentials, StoredFailures, known_token
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import DashboardSession, Person

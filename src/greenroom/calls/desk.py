@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from greenroom.calls.rules import rekeyed
 from greenroom.calls.web_push import CURVE, bytes_of, public_bytes, text_of, vapid_key
 from greenroom.decision.calling import Channels
-from greenroom.decision.forwarded import network_of, parse_address
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
 from greenroom.ledgers.calls import CallStore
@@ -19,6 +18,7 @@ from greenroom.model.call import DECOY, EMAIL, PUSH, VisitorCall
 from greenroom.model.record import replace
 from greenroom.model.visit import HOME_BYTES
 from greenroom.outbound import Guard, OutboundRefused, read_target
+from greenroom.request.forwarded import network_of, parse_address
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 

@@ -28,7 +28,7 @@ from greenroom.simulator.campaign import random_scenario
 from greenroom.simulator.chance import Streams
 from greenroom.simulator.checks import Watch, verdict
 from greenroom.simulator.plots import picture
-from greenroom.simulator.recording import RecordedFigures, RunRecording
+from greenroom.simulator.recording import WHOLE_RUN, RecordedFigures, RunRecording
 from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.sale import (
     LINES,
@@ -291,13 +291,25 @@ class _Run:
 
 
 def _run(scenario: Scenario, streams: Streams, algorithm: str) -> _Run:
-    from greenroom.runtime.analytics import recorded_figures
-
     world = World(scenario, streams, algorithm)
     Watch(world)
     recording = RunRecording(world)
     world.run(_progress(f"{scenario.name}, {algorithm}"))
     return _Run(world, recorded_figures(recording), report(world))
+
+
+def recorded_figures(recording: RunRecording) -> RecordedFigures:
+    """The figures as a store of analytics answers them. Raises StorageFailed."""
+    from greenroom.analytics.store.duck import DuckEngine
+    from greenroom.analytics.store.keeper import Keeper
+
+    keeper = Keeper(DuckEngine(None))
+    try:
+        parts = recording.parts()
+        keeper.write(parts, min((part.minute for part in parts), default=0) * 60)
+        return recording.figures(keeper.answer(WHOLE_RUN))
+    finally:
+        keeper.close()
 
 
 def _progress(name: str) -> Callable[[float], None]:

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from greenroom.decision.arrival import IS_NAME, read_host
 from greenroom.errors import Problem
 from greenroom.gateway.origin.address import ZONE_POLICY
 from greenroom.gateway.wire.forwarded_head import NEVER_KEPT
@@ -20,6 +19,7 @@ from greenroom.model.route import HOST
 from greenroom.outbound import Guard, OutboundRefused, read_target
 from greenroom.outbound.guard import Listening
 from greenroom.outbound.policy import unwrapped
+from greenroom.request.arrival import IS_NAME, read_host
 from greenroom.settings.process import SOCKET_FILE, Address, Server
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,5})")

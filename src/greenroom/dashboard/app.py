@@ -30,10 +30,10 @@ from greenroom.dashboard.live_feed import FEED, LiveFeed
 from greenroom.dashboard.parts import PEAKS
 from greenroom.dashboard.room_peaks import PeakCache
 from greenroom.dashboard.routes import ROUTES
-from greenroom.decision.arrival import HOST_MAX, origin_of
 from greenroom.decision.cookies import SESSION_COOKIE
 from greenroom.errors import InvalidConfig, StorageFailed
 from greenroom.model.configuration import Configuration
+from greenroom.request.arrival import HOST_MAX, origin_of
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.forms import for_people
 from greenroom.web.pages.request import (

@@ -14,9 +14,7 @@ from greenroom.admission.decide import (
     read_alone,
 )
 from greenroom.admission.schedule import Effective, Phase, effective
-from greenroom.decision.arrival import Sender, arrival_from
 from greenroom.decision.explain_answer import answer_words, cookie_words, notes_words
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.room_view import EMPTY, STORAGE_FAILED, RoomView
 from greenroom.errors import InvalidConfig
 from greenroom.model.event import OVERRIDES, Event
@@ -26,8 +24,10 @@ from greenroom.model.room import LIMITS, Room
 from greenroom.model.route import Route
 from greenroom.model.rule import Rule
 from greenroom.model.visit import Arrival
+from greenroom.request.arrival import Sender, arrival_from
 from greenroom.request.canonical import Refusal, Target
 from greenroom.request.cookie_scope import crosses_sites
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.request.routing import KnownHosts, RouteTable, route_prefix
 from greenroom.rules import (
     ListMembership,

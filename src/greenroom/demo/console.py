@@ -22,9 +22,9 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from greenroom.decision.arrival import origin_of
 from greenroom.demo.shop import PRODUCTS
 from greenroom.notifier import ended
+from greenroom.request.arrival import origin_of
 
 # Visitors come, wait as their browser is told to, shop and go.
 

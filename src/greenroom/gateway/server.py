@@ -10,7 +10,6 @@ from functools import partial
 from heapq import nsmallest
 
 from greenroom.capacity.histogram import Histogram
-from greenroom.decision.forwarded import ForwardedPolicy, network_of
 from greenroom.decision.verdict import Forward
 from greenroom.gateway.documents import Documents, ages_of, is_document
 from greenroom.gateway.handshakes import Handshakes, TlsListener
@@ -27,6 +26,7 @@ from greenroom.gateway.visitor.open_streams import OpenStreams
 from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.question_heads import ReadHead
 from greenroom.gateway.wire.request_head import read_head
+from greenroom.request.forwarded import ForwardedPolicy, network_of
 from greenroom.settings.limits import Limits
 
 SWEEP_S = 0.5

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.late_try import LateTry
 from greenroom.decision.open_session import OpenSession
@@ -18,6 +17,7 @@ from greenroom.gateway.wire.header_lines import Varying
 from greenroom.gateway.wire.question_heads import ReadHead
 from greenroom.gateway.wire.request_head import Peer, read_head
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.settings.limits import Limits
 
 

@@ -8,10 +8,10 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from greenroom.decision.arrival import ArrivalLimits, Sender
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.record import replace
 from greenroom.model.visit import Arrival
+from greenroom.request.arrival import ArrivalLimits, Sender
 from greenroom.request.canonical import Refusal, Target
 from greenroom.request.path_readings import PathPolicy, read_target
 

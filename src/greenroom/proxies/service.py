@@ -5,9 +5,7 @@ forwarded on this listener. After any error, the answer is not one that a proxy 
 from collections import OrderedDict
 from collections.abc import Callable
 
-from greenroom.decision.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of
 from greenroom.decision.cookies import without_cookies
-from greenroom.decision.forwarded import SOCKET_PEER, ForwardedPolicy
 from greenroom.decision.kept_turn import FailedDocument
 from greenroom.decision.open_session import OpenSession
 from greenroom.decision.render import OUTAGE, render
@@ -28,7 +26,9 @@ from greenroom.proxies.dialect import (
     held_answer,
 )
 from greenroom.request.admissible import UPDATE_HEADER
+from greenroom.request.arrival import ArrivalLimits, CheckedLines, Sender, arrival_of
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import SOCKET_PEER, ForwardedPolicy
 
 # Verdicts that wait between two requests of a proxy: the question, and the fetching of the page.
 

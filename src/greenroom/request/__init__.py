@@ -1,1 +1,1 @@
-"""One request as facts: paths and their readings, forwarded headers, routes, hosts, cookies."""
+"""One request as facts: its arrival and sender, canonical paths, routing, hosts, cookie scopes."""

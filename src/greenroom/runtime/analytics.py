@@ -3,7 +3,6 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -30,9 +29,6 @@ from greenroom.notifier import ended
 from greenroom.settings.process import AnalyticsRetention
 from greenroom.web.stores import ConfigStore
 
-if TYPE_CHECKING:
-    from greenroom.simulator.recording import RecordedFigures, RunRecording
-
 FILE = "analytics.duckdb"
 DAY_S = 86_400
 BREATH_S = 0.002
@@ -58,20 +54,6 @@ def open_analytics_file(path: Path) -> Keeper:
     from greenroom.analytics.store.duck import DuckEngine
 
     return Keeper(DuckEngine(path))
-
-
-def recorded_figures(recording: "RunRecording") -> "RecordedFigures":
-    """By way of a store in memory. Raises StorageFailed."""
-    from greenroom.analytics.store.duck import DuckEngine
-    from greenroom.simulator.recording import WHOLE_RUN
-
-    keeper = Keeper(DuckEngine(None))
-    try:
-        parts = recording.parts()
-        keeper.write(parts, min((part.minute for part in parts), default=0) * 60)
-        return recording.figures(keeper.answer(WHOLE_RUN))
-    finally:
-        keeper.close()
 
 
 def _engine(where: str, data: Path) -> Engine:

@@ -12,7 +12,6 @@ from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import DocumentState, DrawState, RoomState, TracedAnswer
 from greenroom.decision.data_centers import DataCenters
 from greenroom.decision.decision_counts import DecisionCounts
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.decision.lost_tickets import LostTickets, probable_cause
 from greenroom.decision.observer import Observer, observed_by
 from greenroom.decision.room_schedule import RoomSchedule
@@ -32,6 +31,7 @@ from greenroom.lookups.places import open_database
 from greenroom.model.clock import Clock
 from greenroom.model.room import Room
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.request.path_readings import PathPolicies, PathPolicy
 from greenroom.rules import Lookups
 from greenroom.runtime.entropy import Entropy

@@ -18,12 +18,12 @@ from greenroom.api.metrics import METRICS, Exposition, gateway_rows
 from greenroom.config_file.process_config import ProcessConfig
 from greenroom.configuration.state import Observed
 from greenroom.dashboard import PREFIX, Dashboard
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.errors import GreenroomError
 from greenroom.gateway.counts import Counts
 from greenroom.gateway.tls import server_context
 from greenroom.health.service import HealthService
 from greenroom.model.clock import Clock
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.analytics import NoAnalytics
 from greenroom.runtime.assemble import process_policy
 from greenroom.runtime.dashboard import KeyFile, Running, open_dashboard

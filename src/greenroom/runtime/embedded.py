@@ -21,18 +21,7 @@ from typing import Any, NamedTuple
 from greenroom.capacity.histogram import Histogram
 from greenroom.config_file.process_config import ProcessConfig
 from greenroom.config_file.source import ConfigSource, FileSource, OptionSource
-from greenroom.decision.arrival import (
-    USUAL_LIMITS,
-    ArrivalLimits,
-    CheckedLines,
-    Sender,
-    arrival_from,
-    arrival_of,
-    checked_lines,
-)
 from greenroom.decision.cookies import without_cookies
-from greenroom.decision.forwarded import ForwardedPolicy
-from greenroom.decision.header_cache import HeaderCache, kind_of_pairs
 from greenroom.decision.kept_turn import FAILURES
 from greenroom.decision.render import OUTAGE, render
 from greenroom.decision.service import DecisionService
@@ -44,7 +33,18 @@ from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival
 from greenroom.proxies.dialect import forwarded_as_sent
 from greenroom.proxies.service import refusal_answer
+from greenroom.request.arrival import (
+    USUAL_LIMITS,
+    ArrivalLimits,
+    CheckedLines,
+    Sender,
+    arrival_from,
+    arrival_of,
+    checked_lines,
+)
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy
+from greenroom.request.header_cache import HeaderCache, kind_of_pairs
 from greenroom.runtime import assemble
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.front_ends import Progress, arrival_limits

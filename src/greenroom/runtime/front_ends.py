@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol, cast
 
 from greenroom.config_file.process_config import ProcessConfig
-from greenroom.decision.arrival import ArrivalLimits
 from greenroom.decision.service import DecisionService
 from greenroom.gateway.documents import SeesAnswers
 from greenroom.gateway.origin.address import OriginGuard
@@ -23,6 +22,7 @@ from greenroom.outbound.guard import Listening
 from greenroom.proxies.service import ProxyQuestions, VerdictStore
 from greenroom.proxies.spoe.connection import SpoeAgent
 from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.request.arrival import ArrivalLimits
 from greenroom.runtime import assemble
 from greenroom.runtime.access_log import AccessLog
 from greenroom.runtime.entropy import Entropy

@@ -19,8 +19,8 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from greenroom.decision.forwarded import network_of
 from greenroom.gateway.server import BACKLOG
+from greenroom.request.forwarded import network_of
 from greenroom.runtime.data_dir import CannotStart
 from greenroom.settings.process import Address
 from greenroom.web.refusals import ApiFault, Code, Refused

@@ -10,8 +10,8 @@ from ipaddress import IPv6Address, ip_address
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from greenroom.decision.forwarded import ForwardedPolicy, prefix_of
 from greenroom.gateway.wire.hop import HEADER, was_forwarded
+from greenroom.request.forwarded import ForwardedPolicy, prefix_of
 
 REFUSED = """421 Misdirected Request: this name is not one of the control listener
 

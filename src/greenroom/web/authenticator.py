@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from greenroom.decision.forwarded import network_of
 from greenroom.model.account import FAILED, SCOPES, TOKEN_PREFIX, SessionRow, Token, secret_hash
 from greenroom.model.clock import Clock
 from greenroom.model.configuration import Configuration
+from greenroom.request.forwarded import network_of
 from greenroom.web.refusals import ApiFault, Code, Refused
 from greenroom.web.stores import ConfigStore, SessionStore
 

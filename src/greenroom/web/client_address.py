@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from greenroom.decision.forwarded import ForwardedPolicy
+from greenroom.request.forwarded import ForwardedPolicy
 
 LOCAL = "127.0.0.1"
 """A Unix socket has no address."""

@@ -28,10 +28,10 @@ from oidc_sign_in import (
 from greenroom.accounts.oidc_provider import RETRY_MS, OidcProvider
 from greenroom.accounts.sign_in import HOUR_MS
 from greenroom.dashboard import PREFIX
-from greenroom.decision.forwarded import ForwardedPolicy
 from greenroom.model.account import LINK, SESSION
 from greenroom.model.oidc import OidcRole
 from greenroom.outbound import OutboundPolicy
+from greenroom.request.forwarded import ForwardedPolicy
 from greenroom.runtime.control_plane import sign_in_lines
 from greenroom.runtime.rebinding import BehindProxy
 from greenroom.settings.process import Address

@@ -19,8 +19,8 @@ from greenroom.accounts.dashboard.session import (
 )
 from greenroom.accounts.oidc_provider import OidcProvider, check_state
 from greenroom.accounts.sign_in import OIDC_MS, SignedIn
-from greenroom.decision.arrival import origin_of
 from greenroom.decision.cookies import OIDC_COOKIE
+from greenroom.request.arrival import origin_of
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import PUBLIC, view
 from greenroom.web.refusals import ApiFault, Code, Refused

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from greenroom.decision.forwarded import SOCKET_PEER, network_of
 from greenroom.decision.verdict import Forward
+from greenroom.request.forwarded import SOCKET_PEER, network_of
 from greenroom.settings.limits import Limits
 
 SHARE_LEAST = 8

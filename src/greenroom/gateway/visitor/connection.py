@@ -24,7 +24,6 @@ from functools import partial
 from random import random
 from typing import cast
 
-from greenroom.decision.forwarded import network_of
 from greenroom.decision.render import OUTAGE
 from greenroom.gateway.handshakes import Handshakes
 from greenroom.gateway.request_record import RequestRecord
@@ -39,6 +38,7 @@ from greenroom.gateway.wire.head_limits import END_OF_HEAD, hopeless
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.own_answers import LIVE, answer_bytes, refusal
 from greenroom.model.answer import Answer
+from greenroom.request.forwarded import network_of
 
 HEAD = b"HEAD "
 CR = 13

@@ -12,11 +12,11 @@ import struct
 import termios
 from abc import abstractmethod
 
-from greenroom.decision.forwarded import socket_ends
 from greenroom.gateway.state import GatewayState
 from greenroom.gateway.visitor.request_body import RequestBody
 from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.gateway.wire.request_head import Peer
+from greenroom.request.forwarded import socket_ends
 from greenroom.settings.limits import Limits
 
 AHEAD, ORIGIN, TURN = 1, 2, 4
@@ -35,7 +35,7 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 def peer_of(transport: asyncio.BaseTransport, gateway: GatewayState) -> Peer:
     """Who is at the other end of a new connection, and at which of our addresses."""
-    ends = socket_ends(transport)
+    ends = socket_ends(transport.get_extra_info)
     tls = transport.get_extra_info("sslcontext") is not None
     return Peer(
         ends.peer,

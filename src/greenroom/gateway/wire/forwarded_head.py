@@ -6,10 +6,10 @@ proxy may send) and headers that override the path. Added: the mark of `hop`.
 from collections.abc import Set
 
 from greenroom.decision.cookies import without_cookies
-from greenroom.decision.forwarded import forwarding_lines
 from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.hop import HEADER, marked_line
 from greenroom.gateway.wire.request_head import Peer
+from greenroom.request.forwarded import forwarding_lines
 
 NEVER_KEPT = frozenset(
     b"cdn-loop connection content-length cookie expect forwarded greenroom-update host"

@@ -1,6 +1,6 @@
 """Refusals before a head is read: too long, too many lines, or no HTTP at all."""
 
-from greenroom.decision.arrival import TOO_LARGE, TOO_LONG
+from greenroom.request.arrival import TOO_LARGE, TOO_LONG
 from greenroom.request.canonical import Refusal
 from greenroom.settings.limits import Limits
 

@@ -4,9 +4,9 @@ from collections.abc import Set
 
 import msgspec
 
-from greenroom.decision.forwarded import Headers
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
+from greenroom.request.forwarded import Headers
 
 Facts = dict[bytes, bytes]
 

@@ -6,7 +6,10 @@ checked for control characters only. Lines in which such a name comes twice are 
 
 import re
 
-from greenroom.decision.arrival import (
+from greenroom.gateway.wire.head_records import CachedLines, Facts, Frame, HeaderLines
+from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
+from greenroom.request.admissible import signs_of
+from greenroom.request.arrival import (
     DROPPED,
     IS_NAME,
     NO_HOST,
@@ -16,12 +19,9 @@ from greenroom.decision.arrival import (
     read_host,
     repeated,
 )
-from greenroom.decision.bounded_cache import BoundedCache
-from greenroom.decision.forwarded import Headers
-from greenroom.gateway.wire.head_records import CachedLines, Facts, Frame, HeaderLines
-from greenroom.gateway.wire.hop import HEADER, LOOPS, loops
-from greenroom.request.admissible import signs_of
+from greenroom.request.bounded_cache import BoundedCache
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import Headers
 from greenroom.settings.limits import HEADER_LINES_MAX
 
 LENGTH_DIGITS_MAX = 18

@@ -9,10 +9,10 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.gateway.wire.head_records import Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.request_head import BLOCK_CACHED_MAX, Peer, read_head
 from greenroom.model.visit import Arrival
+from greenroom.request.bounded_cache import BoundedCache
 from greenroom.request.canonical import Refusal
 from greenroom.settings.limits import Limits
 

@@ -13,16 +13,6 @@ it must read every request that is accepted here in the same way.
 
 from collections import deque
 
-from greenroom.decision.arrival import (
-    NO_HOST,
-    TOO_LARGE,
-    TOO_LONG,
-    TOO_MANY,
-    Sender,
-    target_of,
-    visitor_of,
-)
-from greenroom.decision.forwarded import ForwardedPolicy, forwarding_lines
 from greenroom.gateway.wire.head_records import Frame, Framing, HeaderLines, RequestHead
 from greenroom.gateway.wire.header_lines import (
     COOKIE,
@@ -38,7 +28,17 @@ from greenroom.gateway.wire.request_line import (
     read_line,
 )
 from greenroom.model.visit import Arrival
+from greenroom.request.arrival import (
+    NO_HOST,
+    TOO_LARGE,
+    TOO_LONG,
+    TOO_MANY,
+    Sender,
+    target_of,
+    visitor_of,
+)
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import ForwardedPolicy, forwarding_lines
 from greenroom.settings.limits import Limits
 
 BLOCK_CACHED_MAX = 4_096

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import msgspec
 
-from greenroom.decision.arrival import refused_method
+from greenroom.request.arrival import refused_method
 from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import has_readings
 

@@ -8,8 +8,6 @@ import asyncio
 import os
 from typing import cast
 
-from greenroom.decision.arrival import Sender
-from greenroom.decision.forwarded import SocketEnds, socket_ends
 from greenroom.proxies.spoe import frames
 from greenroom.proxies.spoe.frames import (
     TWO_NUMBERS,
@@ -21,6 +19,8 @@ from greenroom.proxies.spoe.frames import (
     pairs_bytes,
 )
 from greenroom.proxies.spoe.questions import SpoeQuestions
+from greenroom.request.arrival import Sender
+from greenroom.request.forwarded import SocketEnds, socket_ends
 
 PENDING_MAX = 1_000
 
@@ -72,7 +72,7 @@ class SpoeConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        ends = socket_ends(transport)
+        ends = socket_ends(transport.get_extra_info)
         self._address, self._server = ends.peer, _name_in_haproxy(ends)
         self._hello = asyncio.get_running_loop().call_later(HELLO_S, self._overdue)
         if len(self.agent.connections) >= CONNECTIONS_MAX or self._proxy() is None:

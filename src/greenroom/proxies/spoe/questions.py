@@ -9,16 +9,7 @@ from ipaddress import IPv6Address
 
 import msgspec
 
-from greenroom.decision.arrival import (
-    ArrivalLimits,
-    CheckedLines,
-    Sender,
-    arrival_at,
-    checked_lines,
-)
-from greenroom.decision.bounded_cache import BoundedCache
 from greenroom.decision.cookies import without_cookies
-from greenroom.decision.header_cache import CutValues, HeaderCache
 from greenroom.decision.render import OUTAGE
 from greenroom.decision.verdict import Forward, Hold, Verdict
 from greenroom.model.answer import Answer
@@ -37,7 +28,16 @@ from greenroom.proxies.spoe.frames import (
     string,
     string_bytes,
 )
+from greenroom.request.arrival import (
+    ArrivalLimits,
+    CheckedLines,
+    Sender,
+    arrival_at,
+    checked_lines,
+)
+from greenroom.request.bounded_cache import BoundedCache
 from greenroom.request.canonical import Refusal, Target
+from greenroom.request.header_cache import CutValues, HeaderCache
 from greenroom.request.path_readings import PathPolicy, read_target
 
 MESSAGE = b"decide"

@@ -8,10 +8,10 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
-from greenroom.decision.forwarded import ForwardedPolicy, Headers, parse_address, said_prefix
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal, Target
+from greenroom.request.forwarded import ForwardedPolicy, Headers, parse_address, said_prefix
 from greenroom.request.path_readings import PathPolicy, read_target
 
 METHOD_MAX = 24

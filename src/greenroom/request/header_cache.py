@@ -7,12 +7,12 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from greenroom.decision.arrival import ArrivalLimits, CheckedLines, checked_value, too_large
-from greenroom.decision.bounded_cache import BoundedCache
-from greenroom.decision.forwarded import Headers
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.request.admissible import signs_of
+from greenroom.request.arrival import ArrivalLimits, CheckedLines, checked_value, too_large
+from greenroom.request.bounded_cache import BoundedCache
 from greenroom.request.canonical import Refusal
+from greenroom.request.forwarded import Headers
 
 KINDS_BYTES = 8_000_000
 """Each of two generations: about 1,000 kinds."""

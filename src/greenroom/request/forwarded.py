@@ -3,12 +3,11 @@
 entries further left are the visitor's invention.
 """
 
-import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -267,9 +266,9 @@ class SocketEnds(NamedTuple):
         return self.peer == SOCKET_PEER
 
 
-def socket_ends(transport: asyncio.BaseTransport) -> SocketEnds:
-    """The peer is empty when it has gone already."""
-    here, there = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+def socket_ends(info: Callable[[str], Any]) -> SocketEnds:
+    """`info`: a transport's `get_extra_info`. The peer is empty when it has gone already."""
+    here, there = info("sockname"), info("peername")
     if isinstance(here, str) and here:
         return SocketEnds(SOCKET_PEER, ("", 0), here)
     address, port = here[:2] if isinstance(here, tuple) else ("", 0)

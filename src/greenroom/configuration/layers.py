@@ -19,9 +19,6 @@ from greenroom.model.configuration import (
 )
 from greenroom.web.stores import ConfigStore
 
-COMPILED = ("zone", "room", "event", "rules", "list", "list_item", "health_check", "status_page")
-"""Kinds that processes compile."""
-
 
 class UnitFault(NamedTuple):
     """Why one room, zone, list, check or page cannot be used; everything else can.
@@ -119,7 +116,7 @@ class LayeredStore:
             KIND_OF[type(change.record)] if isinstance(change, Put) else change.kind
             for change in changes
         }
-        if touched.isdisjoint(COMPILED):
+        if not any(kind in KINDS and KINDS[kind].compiled for kind in touched):
             return []
         stored = self._store.read()
         if stored.revision != expected:

@@ -49,11 +49,12 @@ R = TypeVar("R", bound=Record)
 
 
 class RecordKind(NamedTuple):
-    """`secret`: fields which the audit log omits."""
+    """`secret`: fields which the audit log omits; `compiled`: processes compile such records."""
 
     record: type[Any]
     parent: str = ""
     secret: tuple[str, ...] = ()
+    compiled: bool = False
 
     @property
     def sealed(self) -> tuple[str, ...]:
@@ -63,22 +64,22 @@ class RecordKind(NamedTuple):
 
 
 KINDS: Mapping[str, RecordKind] = {
-    "zone": RecordKind(Zone),
-    "room": RecordKind(Room, "zone"),
-    "event": RecordKind(Event, "room"),
-    "rules": RecordKind(RuleSet, "room"),
+    "zone": RecordKind(Zone, compiled=True),
+    "room": RecordKind(Room, "zone", compiled=True),
+    "event": RecordKind(Event, "room", compiled=True),
+    "rules": RecordKind(RuleSet, "room", compiled=True),
     "offers": RecordKind(OfferSet, "room"),
-    "health_check": RecordKind(HealthCheck, "zone"),
+    "health_check": RecordKind(HealthCheck, "zone", compiled=True),
     "operation": RecordKind(RoomOperations),
-    "list": RecordKind(RuleList),
-    "list_item": RecordKind(ListItem, "list"),
+    "list": RecordKind(RuleList, compiled=True),
+    "list_item": RecordKind(ListItem, "list", compiled=True),
     "token": RecordKind(Token, secret=("secret_sha256",)),
     "webhook": RecordKind(Webhook, secret=("url", "secret")),
     "pagerduty_service": RecordKind(PagerdutyService, secret=("routing_key",)),
     "alert_policy": RecordKind(AlertPolicy),
     "silence": RecordKind(Silence),
     "incident_note": RecordKind(IncidentNote),
-    "status_page": RecordKind(StatusPage),
+    "status_page": RecordKind(StatusPage, compiled=True),
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
 """Parents stand before their children. RuleSet, OfferSet and RoomOperations of a room have the room's

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
@@ -20,7 +19,6 @@ def hangs_later():
     time.sleep(60)
 
 def test_hangs():
-    open("hangs", "w").close()
     time.sleep(60)
 
 def test_hangs_where_all_is_caught():
@@ -55,7 +53,7 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def test_every_hanging_test_fails_once_and_the_next_one_runs(tmp_path: Path) -> None:
-    said, _ = start(tmp_path, "-o", "test_limit_s=0.5").communicate(timeout=100)
+    said, _ = start(tmp_path, "-o", "test_limit_s=2").communicate(timeout=100)
     assert "4 failed, 1 passed, 1 error" in said
     for name, where in {
         "hangs": "call",
@@ -67,11 +65,13 @@ def test_every_hanging_test_fails_once_and_the_next_one_runs(tmp_path: Path) -> 
 
 
 def test_a_run_that_is_too_long_names_what_was_running(tmp_path: Path) -> None:
-    running = start(tmp_path, "-o", "run_limit_s=90", "-m", "not campaign", "-k", "hangs")
-    while not (tmp_path / "hangs").exists():
-        assert running.poll() is None
-        time.sleep(0.05)  # another process needs a moment
-    time.sleep(0.2)  # and so do its news to the controller
+    running = start(tmp_path, "-vv", "-o", "run_limit_s=90", "-m", "not campaign", "-k", "hangs")
+    assert running.stdout
+    said = ""
+    while "::test_hangs" not in said:  # the controller says what begins
+        read = os.read(running.stdout.fileno(), 4096).decode()
+        assert read, said
+        said += read
     running.send_signal(signal.SIGALRM)
     said, _ = running.communicate(timeout=100)
     assert running.returncode == 1

@@ -39,7 +39,8 @@ GOOD = answers(page())
 
 
 async def refused() -> ProbeResult:
-    return await probe(check("HTTP", closed_port()), equipment())
+    with closed_port() as port:
+        return await probe(check("HTTP", port), equipment())
 
 
 async def swallowed() -> ProbeResult:

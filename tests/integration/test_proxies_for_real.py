@@ -124,9 +124,12 @@ def test_a_proxy_asks_and_forwards(chain: Chain) -> None:
         True,
     ), "the visitor's page tries again"
     if chain.name == "haproxy-spoe":
-        start_s = time.monotonic()
-        assert first.get("/shop").status == 503
-        assert time.monotonic() - start_s < 4, "no request waits for what is known to be gone"
+        took_s = []
+        while len(took_s) < 5 and min(took_s, default=9) > 1.5:  # a machine may stand still
+            start_s = time.monotonic()
+            assert first.get("/shop").status == 503
+            took_s.append(time.monotonic() - start_s)
+        assert min(took_s) < 1.5, "no request waits for what is known to be gone"
 
 
 @pytest.mark.parametrize("chain", ["haproxy-spoe"], indirect=True)

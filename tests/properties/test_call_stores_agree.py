@@ -82,10 +82,11 @@ def test_counts_end_by_themselves(server: RedisServer, tmp_path: Path) -> None:
         clock.ms += 1_000
         assert await file.take("x", 5, 1_000)
         redis = RedisCalls(Link(server.url).client(TIMEOUT_S), "me")
-        await redis.block("x", 50)
-        assert not await redis.take("x", 5, 50)
+        await redis.block("x", 60_000)
+        assert not await redis.take("x", 5, 60_000)
+        await redis.block("y", 50)
         await asyncio.sleep(0.1)  # Redis goes by its own clock
-        assert await redis.take("x", 5, 50)
+        assert await redis.take("y", 5, 50)
         await redis.close()
         await file.close()
 

@@ -8,7 +8,7 @@ import ssl
 import struct
 import threading
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import trustme
@@ -161,10 +161,12 @@ def blackhole() -> Any:
             sock.close()
 
 
-def closed_port() -> int:
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections: taken, and no one listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+        yield int(sock.getsockname()[1])
 
 
 def server_tls(

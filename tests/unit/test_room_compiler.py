@@ -25,7 +25,7 @@ from greenroom.model.rule import Rule, RuleList, RuleSet
 from greenroom.model.visit import Arrival
 from greenroom.model.zone import Zone
 from greenroom.rules import NOTHING_KNOWN
-from greenroom.runtime.room_compiler import RoomCompiler, compile_faults
+from greenroom.runtime.room_compiler import Compilation, RoomCompiler, compile_faults
 
 EMPTY = read_config("", Path("/etc/greenroom.toml"))
 BOOKS: Any = {
@@ -45,8 +45,11 @@ class Shop:
         self.failed_rules: list[str] = []
         self.compiler = RoomCompiler(draws, self.errors.append, self.failed_rules.append)
 
-    def table(self, config: ProcessConfig, **options: bool) -> RoomTable:
-        return self.compiler.table(config, BOOKS, 0, NOTHING_KNOWN, **options)
+    def table(
+        self, config: ProcessConfig, *, strict: bool = False, rules_later: bool = False
+    ) -> RoomTable:
+        work = Compilation(config, BOOKS, 0, NOTHING_KNOWN, rules_later)
+        return self.compiler.table(work, strict=strict)
 
 
 def config(
@@ -96,10 +99,13 @@ def test_visitors_are_served_while_many_rooms_are_compiled_and_the_table_then_co
     }
     whole = config(*many, rules=rules, lists=(LISTED,))
     assert (
-        asyncio.run(turns_during(shop.compiler.compile_ahead(whole, books, 0, NOTHING_KNOWN))) > 3
+        asyncio.run(
+            turns_during(shop.compiler.compile_ahead(Compilation(whole, books, 0, NOTHING_KNOWN)))
+        )
+        > 3
     )
     ahead = {room_id: made.schedule for room_id, made in shop.compiler._rooms_ahead.items()}
-    assert shop.compiler.table(whole, books, 0, NOTHING_KNOWN).rooms == ahead
+    assert shop.compiler.table(Compilation(whole, books, 0, NOTHING_KNOWN)).rooms == ahead
 
 
 def test_what_is_wrong_with_rooms_compiled_ahead_is_told_at_once_by_the_table() -> None:
@@ -109,7 +115,7 @@ def test_what_is_wrong_with_rooms_compiled_ahead_is_told_at_once_by_the_table() 
         room("r2"),
         rules={"r1": (replace(STAFF, expression="?"),), "r2": (replace(STAFF, expression="!"),)},
     )
-    asyncio.run(shop.compiler.compile_ahead(broken, BOOKS, 0, NOTHING_KNOWN))
+    asyncio.run(shop.compiler.compile_ahead(Compilation(broken, BOOKS, 0, NOTHING_KNOWN)))
     shop.table(broken)
     assert [fault.unit for fault in shop.compiler.faults] == ["room r1", "room r2"]
 
@@ -241,18 +247,18 @@ def test_a_rule_or_a_list_that_does_not_compile_is_left_out_and_the_others_count
 def test_a_room_whose_draw_has_no_seed_yet_stays_as_it_runs_and_is_tried_again() -> None:
     disk = FullDisk(StorageFailed("no space left"))
     compiler = RoomCompiler(disk, print)
-    running = compiler.table(config(room("r1")), BOOKS, 0, NOTHING_KNOWN).rooms["r1"]
+    running = compiler.table(Compilation(config(room("r1")), BOOKS, 0, NOTHING_KNOWN)).rooms["r1"]
     wanted = config(
         room("r1"), room("r2"), room("r3"), events={"r1": (DRAWN,), "r3": (ALSO_DRAWN,)}
     )
-    table = compiler.table(wanted, BOOKS, 0, NOTHING_KNOWN)
+    table = compiler.table(Compilation(wanted, BOOKS, 0, NOTHING_KNOWN))
     assert table.rooms["r1"] is running
     assert not table.rooms["r2"].now.effective.ledger_room.queue_all
     assert table.rooms["r3"].now.effective.ledger_room.queue_all
     assert compiler.unfinished
     assert {fault.unit for fault in compiler.faults} == {"room r1", "room r3"}
     disk.failing = None
-    assert compiler.table(wanted, BOOKS, 0, NOTHING_KNOWN).rooms["r1"].draws
+    assert compiler.table(Compilation(wanted, BOOKS, 0, NOTHING_KNOWN)).rooms["r1"].draws
     assert (compiler.unfinished, compiler.faults) == (False, [])
 
 

@@ -61,6 +61,16 @@ class MadeRoom(NamedTuple):
     faults: list[UnitFault]
 
 
+class Compilation(NamedTuple):
+    """What rooms are compiled from. `rules_later`: each rule at its first request, or in spare time."""
+
+    config: ProcessConfig
+    ledgers: Mapping[str, OpenRoom]
+    now_ms: int
+    lookups: Lookups
+    rules_later: bool = False
+
+
 class RoomCompiler:
     def __init__(
         self,
@@ -88,61 +98,38 @@ class RoomCompiler:
             *(fault for made in self._rooms.values() for fault in made.faults),
         ]
 
-    async def compile_ahead(
-        self, config: ProcessConfig, ledgers: Mapping[str, OpenRoom], now_ms: int, lookups: Lookups
-    ) -> None:
+    async def compile_ahead(self, work: Compilation) -> None:
         """In pieces, so that visitors are served in between. Failures are left to `table`."""
         pieces = WorkPieces()
-        for found in config.lists:
+        for found in work.config.lists:
             with contextlib.suppress(Exception):
                 self._lists_ahead[found.name] = self._compiled_list(found)
             await pieces.breathe()
         memberships = {name: membership for name, (_, membership) in self._lists_ahead.items()}
-        for room in config.rooms:
+        for room in work.config.rooms:
             with contextlib.suppress(Exception):
-                self._rooms_ahead[room.id] = self._room(
-                    config, room, ledgers[room.id], memberships, now_ms, lookups, False
-                )
+                self._rooms_ahead[room.id] = self._room(work, room, memberships)
             await pieces.breathe()
 
-    def table(
-        self,
-        config: ProcessConfig,
-        ledgers: Mapping[str, OpenRoom],
-        now_ms: int,
-        lookups: Lookups,
-        *,
-        rules_later: bool = False,
-        strict: bool = False,
-    ) -> RoomTable:
+    def table(self, work: Compilation, *, strict: bool = False) -> RoomTable:
         """Raises InvalidConfig only if `strict`, for a new failure, leaving the running table as it
         is.
         """
         try:
-            return self._table(config, ledgers, now_ms, lookups, rules_later, strict)
+            return self._table(work, strict)
         finally:
             self._lists_ahead, self._rooms_ahead = {}, {}
 
-    def _table(
-        self,
-        config: ProcessConfig,
-        ledgers: Mapping[str, OpenRoom],
-        now_ms: int,
-        lookups: Lookups,
-        rules_later: bool,
-        strict: bool,
-    ) -> RoomTable:
-        lists, list_faults = self._compiled_lists(config.lists)
+    def _table(self, work: Compilation, strict: bool) -> RoomTable:
+        lists, list_faults = self._compiled_lists(work.config.lists)
         memberships = {name: membership for name, (_, membership) in lists.items()}
         rooms, unfinished = {}, False
-        for room in config.rooms:
+        for room in work.config.rooms:
             try:
-                made = self._room(
-                    config, room, ledgers[room.id], memberships, now_ms, lookups, rules_later
-                )
+                made = self._room(work, room, memberships)
             except Exception as error:
                 unfinished = unfinished or isinstance(error, StorageFailed)
-                made = self._held(config, room, ledgers[room.id], now_ms, error)
+                made = self._held(work, room, error)
             rooms[room.id] = made
         if strict:
             known = self.faults
@@ -151,19 +138,18 @@ class RoomCompiler:
                 raise InvalidConfig(new)
         self._lists, self._rooms = lists, rooms
         self._list_faults, self.unfinished = list_faults, unfinished
-        return RoomTable((made.schedule for made in rooms.values()), served_hosts(config))
+        return RoomTable((made.schedule for made in rooms.values()), served_hosts(work.config))
 
-    def _held(
-        self, config: ProcessConfig, room: Room, ledgers: OpenRoom, now_ms: int, error: Exception
-    ) -> MadeRoom:
+    def _held(self, work: Compilation, room: Room, error: Exception) -> MadeRoom:
         """The running room while a disk fails, else one that holds its visitors."""
+        config, ledger = work.config, work.ledgers[room.id].ledger
         faults = _unit_faults(config, room, error)
         known = self._rooms.get(room.id)
         if (
             isinstance(error, StorageFailed)
             and known
             and known.made_of
-            and known.schedule.now.ledger is ledgers.ledger
+            and known.schedule.now.ledger is ledger
             and known.schedule.now.room.routes == room.routes
         ):
             return MadeRoom((), known.schedule, faults)
@@ -172,8 +158,8 @@ class RoomCompiler:
         schedule = compile_room(
             held_room(room),
             (),
-            now_ms,
-            ledgers.ledger,
+            work.now_ms,
+            ledger,
             always_use_https=config.settings_of(room).always_use_https,
             draws=self._draws,
             on_error=self._on_error,
@@ -204,16 +190,8 @@ class RoomCompiler:
                 return known
         return found, compile_lists([found])[found.name]
 
-    def _room(
-        self,
-        config: ProcessConfig,
-        room: Room,
-        ledgers: OpenRoom,
-        lists: Mapping[str, ListMembership],
-        now_ms: int,
-        lookups: Lookups,
-        rules_later: bool,
-    ) -> MadeRoom:
+    def _room(self, work: Compilation, room: Room, lists: Mapping[str, ListMembership]) -> MadeRoom:
+        config, ledger = work.config, work.ledgers[room.id].ledger
         settings = config.settings_of(room)
         events = config.documents.events_of(room.id)
         rules = tuple(
@@ -236,8 +214,8 @@ class RoomCompiler:
             well_known,
             config.documents.offers_of(room.id),
             extensions,
-            id(ledgers.ledger),
-            id(lookups),
+            id(ledger),
+            id(work.lookups),
         )
         if room.native_pass in ANY_PASS and config.pass_keys is not None:
             made_of += (config.pass_keys, no_pass_because(room, config.pass_keys, config.rooms))
@@ -248,12 +226,12 @@ class RoomCompiler:
         schedule = compile_room(
             room,
             events,
-            now_ms,
-            ledgers.ledger,
+            work.now_ms,
+            ledger,
             always_use_https=settings.always_use_https,
             draws=self._draws,
             on_error=self._on_error,
-            bypass=self._bypass(config, room, rules, named, lookups, rules_later, faults),
+            bypass=self._bypass(work, room, rules, named, faults),
             passes=lambda stage: pass_writer(
                 stage, config.pass_keys, config.rooms, settings.always_use_https
             ),
@@ -268,12 +246,10 @@ class RoomCompiler:
 
     def _bypass(
         self,
-        config: ProcessConfig,
+        work: Compilation,
         room: Room,
         rules: Sequence[Rule],
         lists: Mapping[str, ListMembership],
-        lookups: Lookups,
-        later: bool,
         faults: list[UnitFault],
     ) -> Bypass | None:
         def failed(error: Exception) -> None:
@@ -282,16 +258,16 @@ class RoomCompiler:
 
         def compiled() -> Bypass | None:
             try:
-                return bypass(rules, lists, lookups, failed)
+                return bypass(rules, lists, work.lookups, failed)
             except InvalidConfig as error:
                 failed(error)
-                faults.extend(_unit_faults(config, room, error))
+                faults.extend(_unit_faults(work.config, room, error))
             right = [rule for rule in rules if not rule_problems(rule.expression, lists=lists)]
-            return bypass(right, lists, lookups, failed)
+            return bypass(right, lists, work.lookups, failed)
 
         if not any(rule.enabled for rule in rules):
             return None
-        if not later:
+        if not work.rules_later:
             return compiled()
         asleep = LazyRules(compiled, failed)
         self._asleep.append(asleep)
@@ -412,5 +388,5 @@ def _trial_faults(config: ProcessConfig, rooms: tuple[Room, ...]) -> list[UnitFa
     tried = known.with_indexes(
         known.revision, {"room": {one.id: known.rooms[one.id] for one in rooms}}
     )
-    compiler.table(replace(config, documents=tried), ledgers, 0, NOTHING_KNOWN)
+    compiler.table(Compilation(replace(config, documents=tried), ledgers, 0, NOTHING_KNOWN))
     return compiler.faults

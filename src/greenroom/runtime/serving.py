@@ -40,7 +40,7 @@ from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.ledger_store import ProcessLedgerStore, tend
 from greenroom.runtime.loops import OnError, keep_time
 from greenroom.runtime.parts import Listeners, ProcessParts
-from greenroom.runtime.room_compiler import RoomCompiler
+from greenroom.runtime.room_compiler import Compilation, RoomCompiler
 from greenroom.runtime.start_ledgers import agreed_draws, data_center_names, ledger_rooms
 from greenroom.web.config_service import ConfigService
 
@@ -99,7 +99,7 @@ class Serving:
         self._ring = ring
         self._compiler = compiler
         table = compiler.table(
-            config, ledgers.open, clock.now_ms(), followed.lookups(), rules_later=True
+            Compilation(config, ledgers.open, clock.now_ms(), followed.lookups(), rules_later=True)
         )
         counting = process.analytics.observer(process.counts)
         observers = [assemble.noticing_lost_tickets(counting, process.counts)]
@@ -176,8 +176,9 @@ class Serving:
             new = ledgers.closed(prepared).keys() - ledgers.closed().keys()
             if strict and new:
                 raise StorageFailed("; ".join(ledgers.closed(prepared)[one] for one in sorted(new)))
-            await compiler.compile_ahead(config, prepared, now_ms(), lookups)
-            table = compiler.table(config, prepared, now_ms(), lookups, strict=strict)
+            await compiler.compile_ahead(Compilation(config, prepared, now_ms(), lookups))
+            work = Compilation(config, prepared, now_ms(), lookups)
+            table = compiler.table(work, strict=strict)
             self._process.control.configure(config)
             for front_end in self.front_ends:
                 front_end.configure(config)

@@ -1,6 +1,5 @@
-"""Answers `healthCheckEventsAdaptive` and `...Groups` from the event log: filter, groups and order
-are computed here. Groups of more than EVENTS_MAX events, or of events that are no longer kept, come
-from hourly sums.
+"""Answers `healthCheckEventsAdaptive` and `...Groups` from the event log. Groups of more than
+EVENTS_MAX events, or of expired ones, come from hourly sums.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -179,9 +179,7 @@ def socket_origin_problems(pointer: str, url: str, listeners: Collection[str]) -
 
 
 def loop_problems(pointer: str, url: str, listeners: Mapping[str, Address]) -> list[Problem]:
-    """Whether a (well-formed) origin is one of our own listeners: every request would come back for
-    ever.
-    """
+    """Refuses a well-formed origin that is one of our own listeners: requests would loop."""
     parts = urlsplit(url)
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
     for key, address in listeners.items():
@@ -304,7 +302,7 @@ def _is_ip(text: str) -> bool:
 
 
 def _reaches(host: str, listening: str) -> bool:
-    """Whether `host` arrives at a listener on `listening` of the same machine, as far as the texts
+    """Whether `host` reaches a listener on `listening` of the same machine, as far as the texts
     tell.
     """
     host, listening = _usual(host), _usual(listening)
@@ -337,11 +335,8 @@ RESOLVE_S = 3.0
 
 
 def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: str) -> list[Problem]:
-    """A zone's origin as written: no URL of an origin, one of our own listeners, or a link-local
-    address.
-
-    What a name leads to is checked with each connection, and when the zone is saved
-    (`resolved_origin_problems`).
+    """Checks a zone's origin as written; what its name resolves to is checked when saving
+    (`resolved_origin_problems`) and for each connection.
     """
     wrong = origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
     if wrong:
@@ -356,11 +351,9 @@ def zone_origin_problems(listeners: Mapping[str, Address], pointer: str, url: st
 def resolved_origin_problems(
     listeners: Mapping[str, Address], pointer: str, url: str, listening: Listening
 ) -> list[Problem]:
-    """As `zone_origin_problems`, and what the name leads to now. May wait RESOLVE_S, so call it in
-    a thread.
-
-    `listening` returns the listeners of every process. A name without an address is no problem: it
-    may get one, and each connection checks again.
+    """As `zone_origin_problems`, and what the name resolves to now, within RESOLVE_S: call it in a
+    thread. `listening` returns the listeners of every process. An unresolvable name is no problem:
+    it may resolve later.
     """
     wrong = zone_origin_problems(listeners, pointer, url)
     if wrong:

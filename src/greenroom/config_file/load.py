@@ -1,4 +1,4 @@
-"""Reads the configuration and finds all problems at once, each with its key and line."""
+"""Reads the configuration file or options, and finds all problems, each with key and line."""
 
 import os
 import re
@@ -75,7 +75,7 @@ TAKEN_AS_WRITTEN = (
     "search_engine_crawler_bypass", "socket_mode", "trust_forwarded_host",
     "trusted_headers", "trusted_proxies",
 )  # fmt: skip
-"""Server keys that the configuration takes over unchanged."""
+"""Server keys copied unchanged."""
 
 IN_FILE_ZONE = (
     "always_use_https",
@@ -84,7 +84,7 @@ IN_FILE_ZONE = (
     "merge_slashes",
     "pass_well_known",
 )
-"""Server keys that are settings of the zone of the file's rooms too."""
+"""Server keys that also are settings of the file's zone."""
 
 CERTIFICATES = ("tls", "control_tls")
 COLLECTORS = ("tracing", "metrics")
@@ -191,7 +191,7 @@ class _Part(NamedTuple):
 
 
 class _Reading:
-    """One reading of a configuration; problems gather while parts become values."""
+    """Collects problems while parts become values."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _Reading:
         )
 
     def _documents(self, sections: Mapping[str, Any]) -> tuple[Configuration, _Part]:
-        """Those that are right by themselves."""
+        """The documents without problems of their own."""
         read = read_documents(self._raw, self.files, self._text_line)
         self.problems += read.problems
         documents = Configuration().changed(0, read.entries)
@@ -421,7 +421,7 @@ class _Reading:
         return origin_problems(pointer, url) or loop_problems(pointer, url, listeners)
 
     def _tls(self, section: str, tls: Tls | None) -> Tls | None:
-        """With whole paths, tried out: reports a key that needs a pass phrase or belongs to another
+        """With absolute paths, after loading them: finds keys with a pass phrase or of another
         certificate.
         """
         if tls is None:
@@ -446,7 +446,7 @@ class _Reading:
         return whole
 
     def _database(self, key: str, written: str) -> Path | None:
-        """Opens the database once to see whether it can be."""
+        """Checks that the database can be opened."""
         if not written:
             return None
         path = self.files.path(written)

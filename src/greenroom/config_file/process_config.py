@@ -1,4 +1,4 @@
-"""A checked configuration: the settings of a process, and what it serves."""
+"""The checked settings of a process, and the documents that it serves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ ORIGINS_MAX = 1_000
 @dataclass(frozen=True, kw_only=True)
 class ProcessConfig:
     documents: Configuration = field(default_factory=Configuration)
-    """Of the file, in the zone FILE_ZONE_ID; after `served`, what processes use of file and store."""
+    """The file's, in the zone FILE_ZONE_ID; after `served`, those of file and store."""
     crawlers: tuple[Crawler, ...] = ()
     """The operator's own, besides the built-in ones."""
     geo_database: Path | None = None
@@ -82,10 +82,10 @@ class ProcessConfig:
     sending: Sending = field(default_factory=Sending)
     status_listen: Address | None = None
     faults: tuple[UnitFault, ...] = ()
-    """What of the store is left out, or held instead of served."""
+    """What of the store is left out or held."""
     path: Path | None = None
     files: tuple[Path, ...] = ()
-    """Every file that was read, the configuration file first; the reloader watches them."""
+    """Files read, the configuration file first; the reloader watches them."""
     notes: tuple[str, ...] = ()
     """What is allowed but an operator may want to know."""
 

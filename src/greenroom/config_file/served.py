@@ -1,8 +1,6 @@
-"""What processes use of the configuration file and the store, as one ProcessConfig.
-
-What both claim (an id, a host and path, a cookie, the name of a list) is a fault of the store's
-part, which is left out or held; everything else is used. A change that would bring a new fault is
-refused before it is saved (`LayeredStore.judge`).
+"""Merges file and store into the ProcessConfig that processes use. In a conflict (id, host and
+path, cookie, list name) the store's entry is a fault and is left out or held. A change with a new
+fault is refused before it is saved (`LayeredStore.judge`).
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -117,7 +115,7 @@ def _file_first(index: EntryIndex[R]) -> list[Entry[R]]:
 def _unclaimed(
     index: EntryIndex[R], claim: Callable[[R], str], what: str, faults: list[UnitFault]
 ) -> dict[str, Entry[R]]:
-    """Leaves out entries of the store that claim what one of the file has."""
+    """Omits stored entries whose claim an entry of the file has."""
     taken = {claim(entry.record) for entry in index.values() if entry.read_only}
     usable = {}
     for entry in _file_first(index):
@@ -148,9 +146,7 @@ def _usable_zones(
 def _usable_rooms(
     known: Configuration, closed: Container[str], faults: list[UnitFault]
 ) -> tuple[dict[str, Entry[Room]], set[str]]:
-    """Rooms as processes run them, and ids of those that conflict or are in a zone of `closed`:
-    these hold their visitors.
-    """
+    """Rooms as processes run them, and ids of held ones: in conflict, or in a zone of `closed`."""
     claims: Claims[Room] = Claims()
     rooms, held = {}, set()
     for entry in _file_first(known.rooms):
@@ -188,7 +184,9 @@ def _fault(entry: Entry[Room], clash: Clash[Room]) -> UnitFault:
 
 
 def held_room(room: Room, routes: Sequence[Route] = ()) -> Room:
-    """Replaces an unusable room: holds its visitors on the built-in page, with a cookie of its own."""
+    """The replacement of an unusable room: holds its visitors on the built-in page, with its own
+    cookie.
+    """
     first, *more = routes or room.routes
     return replace(
         room,

@@ -1,4 +1,4 @@
-"""Where a configuration comes from: a file that may change, or command-line options."""
+"""Sources of a configuration: a file that may change, or command-line options."""
 
 import os
 from collections.abc import Mapping
@@ -68,10 +68,8 @@ class FileSource:
         return config
 
     def stamp(self) -> Stamp:
-        """What the kernel says of each file behind its links; costs a few microseconds.
-
-        Polling works where notification does not (network and container file systems, a changed
-        link further up).
+        """Stats each file behind its links; costs microseconds. Polling works where notification
+        does not (network and container file systems, a changed link further up).
         """
         return tuple(_stamp(path) for path in self._files)
 

@@ -1,5 +1,5 @@
-"""Only the coordinator's process knows how long a data center has been silent and what it holds;
-any process accepts the request to give one up.
+"""Giving up a data center. Only the coordinator knows how long one is silent and what it holds; any
+process accepts the request.
 """
 
 from collections.abc import Iterable

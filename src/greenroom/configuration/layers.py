@@ -1,6 +1,4 @@
-"""The configuration file's documents and the store's as one Configuration. Entries of the file are
-read-only.
-"""
+"""Layers the configuration file's entries, read-only, over the store's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -46,9 +44,8 @@ def layered(
     stored: Configuration,
     seen: Callable[[Entry[Any]], Entry[Any]] = lambda entry: entry,
 ) -> Configuration:
-    """The store's configuration with the file's entries; `seen` dates these.
-
-    What of the store has the id of one of these is in `unusable`, and nothing below it is used.
+    """The store's configuration with the file's entries, dated by `seen`. Stored entries with the
+    id of one of these become `unusable`, with everything below them.
     """
     entries = [seen(entry) for entry in _placed(file, stored)]
     lost: dict[tuple[str, str], Entry[Any]] = {}
@@ -64,9 +61,7 @@ def layered(
 
 
 def _placed(file: Configuration, stored: Configuration) -> list[Entry[Any]]:
-    """Rooms and checks of the file are in the store's zone that covers their host, else in the
-    file's.
-    """
+    """Places the file's rooms and checks in the store's zone of their host, else in the file's."""
     hosts = {entry.id: entry.record.host for entry in file.rooms.values()}
     hosts |= {entry.id: entry.record.served_host for entry in file.health_checks.values()}
     placed = [
@@ -146,7 +141,6 @@ class LayeredStore:
         )
 
     def over(self, stored: Configuration) -> Configuration:
-        """Adds the file's records to a configuration of the store."""
         file, known = self._file(), self._known
         if known and known[0] is stored and known[1] is file:
             return known[2]

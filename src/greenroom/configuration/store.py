@@ -221,7 +221,7 @@ class SqlStore:
         return transaction(self._engine, writes=writes)
 
     def read_within(self, connection: Connection, at: int | None = None) -> Configuration:
-        """A key that was missing is looked for again: another machine may have sent it."""
+        """Retries missing keys: another machine may have sent one."""
         known = self._fetch(connection, at)
         if known is self._all_open:
             return known
@@ -258,7 +258,7 @@ class SqlStore:
 
 
 def _caught_up(connection: Connection, known: Configuration, newest: int) -> Configuration:
-    """What was taken away and made again stands at the end."""
+    """Re-created entries go to the end."""
     touched = connection.execute(
         select(audit.c.kind, audit.c.id, audit.c.action).where(audit.c.revision > known.revision)
     ).all()

@@ -1,5 +1,5 @@
-"""Reads records as they are stored. One that cannot be read stops no other: a zone or room is put
-together from what can be read of it, and holds its visitors; any other is left out.
+"""Decodes stored records. One that cannot be read affects no other: a zone or room is assembled
+from what is readable and holds its visitors; others are left out.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
-"""Stored records that cannot be used, as the API lists and removes them. A zone, a room and the
-rules of a room can also be replaced where they are.
+"""Lists and removes unusable stored records. Zones, rooms and a room's rules can also be replaced
+in place.
 """
 
 from greenroom.model.change import Remove

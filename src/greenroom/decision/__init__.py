@@ -1,1 +1,1 @@
-"""The decision about one request, without sockets or HTTP bytes: below every front end."""
+"""What happens to one request: room, ticket, question to the ledger, verdict, answer. No sockets."""

@@ -1,5 +1,5 @@
-"""The verdict about a visitor who may go on. The requests of one page share a ticket, so a
-session's last verdict is cached with everything it depends on.
+"""Verdicts for visitors who may go on. Requests of one page share a ticket, so a session's last
+verdict is cached with everything it depends on.
 """
 
 from greenroom.decision.data_centers import DataCenters
@@ -17,11 +17,11 @@ ACTIVE, PROVISIONALLY = Decided.ACTIVE, Decided.PROVISIONAL
 REENTERED = Decided.REENTERED
 
 SESSIONS_CACHED: int = 4_096
-"""Sessions whose last verdict is cached: at most 4 MB."""
+"""At most 4 MB."""
 
 
 _Given = tuple[tuple[object, ...], Forward | Answer, tuple[Ticket, object, bytes], bytes]
-"""The cached verdict and its dependencies, then the sealed ticket and its dependencies."""
+"""Dependencies, verdict, then the sealed ticket and its dependencies."""
 _NOTHING: _Given = ((), Answer(0, AnswerHeaders(), b""), (Ticket(b"", 0, 0, 0, 0), None, b""), b"")
 
 

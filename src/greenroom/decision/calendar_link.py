@@ -1,4 +1,4 @@
-"""A calendar entry for somebody who waits: nothing about it is kept here."""
+"""A calendar entry for a waiting visitor; nothing is stored."""
 
 from collections.abc import Callable
 from hashlib import sha256

@@ -81,7 +81,7 @@ class Channels(msgspec.Struct, frozen=True):
 
 
 class CallDesk(Protocol):
-    """Keeps the rows. What is awaited may raise StorageFailed."""
+    """Stores the requests. Awaitables may raise StorageFailed."""
 
     def channels(self) -> Channels: ...
 
@@ -134,7 +134,7 @@ class Calling(OwnPage):
     def place_link(
         self, room: CompiledRoom, ticket_id: bytes, call: VisitorCall, now_ms: int, lasts_ms: int
     ) -> str:
-        """Of a place that can be taken now, as the ledger has just said."""
+        """Links to a place that can be taken now."""
         away = Ticket(ticket_id, call.key, 0, now_ms, 0, AWAY)
         lasts_ms = min(lasts_ms, LONGEST_CODE_MS + CODE_MS)
         return f"{call.url}?{MOVE_QUERY}.{code_of(self._sealer, room.id, away, now_ms, lasts_ms)}"
@@ -289,9 +289,7 @@ def read_request(value: bytes) -> CallRequest | None:
 
 
 def _names_host(room: CompiledRoom, host: str) -> bool:
-    """Whether the room says that the host is the site's: mails must not link to what a sender of
-    requests made up.
-    """
+    """Whether the host is one of the room's: mails must not link to a host that a client made up."""
     return any(route.host == host for route in room.room.routes)
 
 

@@ -1,5 +1,5 @@
-"""Explains a request with the functions of the data path, so it cannot disagree with it. Only the
-ledger knows whether there is a place right now.
+"""Explains a request with the functions of the data path. Only the ledger knows whether a place is
+free now.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -287,7 +287,7 @@ def _rules_alike(
 def _rules(
     rules: Sequence[Rule], facts: Sequence[RequestFacts], lists: Mapping[str, ListMembership]
 ) -> tuple[tuple[RuleSeen, ...], Rule | None]:
-    """Each rule with its result, also after the first match; and the first match."""
+    """Every rule's result, and the first match."""
     seen: list[RuleSeen] = []
     bypassing: Rule | None = None
     for rule in rules:

@@ -1,4 +1,4 @@
-"""The verdict about a visitor who waits."""
+"""Verdicts for waiting visitors."""
 
 from greenroom.admission.decide import PEEK, VIEW, ArrivalQuestion
 from greenroom.admission.schedule import Phase
@@ -142,8 +142,8 @@ def _tried(
 
 
 def _never_further_back(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[Ticket, Outcome]:
-    """The ticket of a visitor in line carries the place that was told, once it is known exactly:
-    reports of other data centers, and visitors who come back to old places, come late.
+    """A waiting visitor's ticket carries the place last shown once it is exact, because reports of
+    other data centers and returning visitors come late.
     """
     best = int.from_bytes(told, "big") % _AWAY_MARK
     place = min(best, outcome.position) if best else outcome.position
@@ -153,7 +153,7 @@ def _never_further_back(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[
 
 
 def _as_told(ticket: Ticket, told: bytes, outcome: Outcome) -> tuple[Ticket, Outcome]:
-    """The visitor is held until it is known whether the place moves to another device."""
+    """Holds the visitor until it is known whether the place moved to another device."""
     place = int.from_bytes(told, "big") % _AWAY_MARK or outcome.position
     return replace(ticket, home=told), replace(outcome, position=place, ahead=place - 1)
 

@@ -1,4 +1,4 @@
-"""A question to a room about one arrival, as one value for the steps of a decision."""
+"""One arrival's question to a room, passed through the steps of a decision."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from greenroom.decision.room_schedule import CompiledRoom
 from greenroom.model.visit import Arrival
 
 Late = Callable[[LateTry], bool]
-"""Offered a try whose answer may be held; returns whether it takes it."""
+"""Receives a possible long poll; returns whether it takes it."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""A document of an admitted visitor that the origin failed to answer: the ledger is told, which
-stops the session's clock and keeps the turn (`admission.ledger.failures`), the cookie outlives the
-session, and the page says until when the turn is safe.
+"""A failed document of an admitted visitor. The ledger stops the session's clock and keeps the turn
+(`admission.ledger.failures`), the cookie outlives the session, and the page says until when the
+turn is kept.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from greenroom.model.answer import Answer
 from greenroom.model.visit import Arrival, Outcome, Standing
 
 FAILURES = frozenset((500, 502, 503, 504))
-"""Statuses by which an origin says that it failed, and not the request."""
+"""Statuses of a failed origin, not a failed request."""
 
 RETRY_SPREAD_S = 8
-"""Visitors whom the origin fails in one moment come again within so many seconds."""
+"""Spreads the retries of visitors who failed together."""
 
 
 class FailedDocument:

@@ -25,7 +25,7 @@ Done = Callable[[Verdict], None]
 
 
 def is_late(ticket: Ticket, now_ms: int) -> bool:
-    """Late enough for the ledger to take the visitor for a ghost."""
+    """Late enough to count as absent in the ledger."""
     return now_ms - ticket.checked_ms - ticket.refresh_ms > GRACE_MS
 
 

@@ -78,9 +78,9 @@ def code_of(sealer: Sealer, room_id: bytes, ticket: Ticket, now_ms: int, lasts_m
 
 class MovingPlace(OwnPage):
     moved: Callable[[CompiledRoom, bytes, bytes], None] | None = None
-    """Receives the room, and the ids of a place or session before and after a move."""
+    """Receives the room and the ids before and after a move."""
     here: Callable[[], bytes] | None = None
-    """This data center in tickets, where several serve the rooms; else NO_HOME."""
+    """This data center in tickets, or NO_HOME where there is one only."""
 
     def verdict(self, asked: Inquiry) -> Verdict | None:
         arrival = asked.arrival
@@ -102,7 +102,7 @@ class MovingPlace(OwnPage):
     def gone(
         self, asked: Inquiry, outcome: Outcome, otherwise: Callable[[], Verdict | None]
     ) -> Verdict | None:
-        """The ticket has no place or session: says so if another device has it."""
+        """Says so if another device has the place or session."""
         if outcome.moved:
             return self._moved(asked)
         prompt, ticket = asked.room.prompt, asked.found[0][0]
@@ -124,7 +124,7 @@ class MovingPlace(OwnPage):
         return otherwise()
 
     def link(self, asked: Inquiry, lasts_ms: int = CODE_MS) -> str:
-        """The address asked for, with a code that is good for `lasts_ms` where places move."""
+        """The requested address with a code valid for `lasts_ms` where places may move."""
         arrival, room, ticket = asked.arrival, asked.room, asked.found[0][0]
         where = (arrival.header(b"host") or b"").decode("latin-1") or arrival.host
         path = quote(arrival.prefix + arrival.path)
@@ -180,7 +180,7 @@ class MovingPlace(OwnPage):
         return None
 
     def _confirm(self, asked: Inquiry, others: list[Ticket]) -> Verdict | None:
-        """Warns a visitor whom a press would cost a place or session of their own."""
+        """Warns a visitor who would lose a place or session."""
 
         def shown(has: bool) -> Verdict:
             return self._page(asked, confirm_page, f"?{asked.arrival.query}", has)
@@ -280,7 +280,7 @@ class MovingPlace(OwnPage):
     def _arrived(
         self, asked: Inquiry, outcome: Outcome, ticket_id: bytes, key: int, home: bytes
     ) -> Answer | None:
-        """On to the page, with a ticket that takes up the place or session."""
+        """Redirects to the page with a ticket for the place or session."""
         room, here = asked.room, self.here() if self.here is not None else NO_HOME
         if outcome.standing is not Standing.ACTIVE or here == NO_HOME:
             away = home >= AWAY and room.keeps_absent

@@ -13,10 +13,10 @@ from greenroom.decision.verdict import Forward
 from greenroom.model.visit import NO_HOME, Outcome, Standing, Ticket
 
 LOOKED_AHEAD_MS = 600
-"""Streams are looked at twice a second; the end must not fall between two looks."""
+"""Streams are checked twice a second; the end must not fall between two checks."""
 
 FULFILLED_AHEAD_MS = 1_500
-"""Time for two looks and a slow ledger."""
+"""Two checks and a slow ledger."""
 
 SPREAD = 16
 """Steps over a quarter of q, so that streams that began together are looked at apart."""
@@ -80,7 +80,7 @@ class OpenSession:
         ) and not room.keep_streams_open
 
     def finish(self) -> None:
-        """The session runs on from now."""
+        """Ends the checks; the session goes on."""
         services, ticket = self._services, self._forward.ticket
         schedule = services.table.rooms.get(self._forward.room_id)
         if (

@@ -1,4 +1,4 @@
-"""Pages of greenroom itself that a visitor with a ticket opens from the waiting page or a session."""
+"""greenroom's own pages, opened by a visitor with a ticket."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Renders verdicts. Apart from deciding, so that it can happen later and elsewhere."""
+"""Renders verdicts, separately from deciding, so it can happen later and elsewhere."""
 
 from functools import lru_cache
 
@@ -39,7 +39,7 @@ OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
 
 ORIGIN_RETRY_S = 10
-"""Retry of the page for a failing origin: slow enough not to add to the failure."""
+"""Retry interval for a failing origin: slow enough not to add load."""
 
 _JSON = (b"Content-Type", b"application/json")
 _PLAIN = AnswerHeaders(

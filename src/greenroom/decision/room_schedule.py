@@ -1,6 +1,6 @@
-"""One room through its events: the current settings, and the next stages compiled ahead. The first
-request or clock tick after the end of a stage switches to the next one. Until its draw is stored
-the old stage holds everybody, so a full disk makes a sale late, never wrong.
+"""One room through its events: the current settings and the compiled next stages. The first request
+or clock tick after a stage ends switches. Until its draw is stored, the old stage holds everybody:
+a full disk delays a sale but never corrupts it.
 """
 
 import dataclasses

@@ -1,6 +1,4 @@
-"""A room's figures at a moment, and what its visitors meet then, for every place that shows
-them.
-"""
+"""A room's figures at a moment, and what its visitors then meet."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,8 +10,8 @@ from greenroom.model.visit import Estimate
 
 
 class CenterView(msgspec.Struct, frozen=True):
-    """One data center; without a name: all that are not named. `age_s`: of its figures, None when it was never heard. A `silent` one held
-    that when it was last heard.
+    """One data center, or all unnamed ones together. `age_s`: of its figures; None: never heard.
+    `silent`: they are its last report.
     """
 
     name: str

@@ -168,7 +168,9 @@ class DecisionService:
             return self._failed(error, arrival, now_ms, compiled)
 
     def _otherwise(self, arrival: Arrival, now_ms: int, later: Done) -> Verdict | None:
-        """Readings that lead to different rooms or rules: refused, or forwarded in the one form."""
+        """Readings of the path that lead to different rooms or rules: refused, or forwarded in
+        canonical form.
+        """
         target = arrival.otherwise
         if not isinstance(target, Target):
             self._observe(DecisionEvent(now_ms, Decided.SEVERAL_ROOMS, None, arrival))
@@ -218,7 +220,7 @@ class DecisionService:
         return OpenSession(forward, self, place)
 
     def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
-        """What an admitted visitor sends, and the room's priority paths."""
+        """Writes (POST, ...) of admitted visitors, and the room's priority paths."""
         if forward is None or forward.ticket is None or forward.provisional:
             return False
         schedule = self.table.rooms.get(forward.room_id)

@@ -1,6 +1,5 @@
-"""A room's wait table as sent: read from the ledger at most once a second, the same bytes for
-everybody. While a distributed ledger fetches a newer one, the old one is sent, for at most
-STALE_MS.
+"""A room's wait table, read from the ledger at most once a second and shared by everybody. While a
+distributed ledger fetches a newer one, the old one is sent for at most STALE_MS.
 """
 
 from collections.abc import Callable

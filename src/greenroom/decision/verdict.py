@@ -1,4 +1,4 @@
-"""The verdict about one arrival, independent of how it is sent."""
+"""The verdict about one arrival, independent of its transport."""
 
 import msgspec
 

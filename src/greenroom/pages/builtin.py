@@ -174,8 +174,8 @@ class BuiltIn:
         self._shared: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
 
     def html(self, held: Held) -> tuple[bytes, bytes]:
-        """The page, and a compressed copy (empty for a page of one visitor). Its length reveals
-        nothing, because it has no data of one visitor.
+        """The page, and a gzip copy (empty for a page of one visitor). A shared page has no
+        visitor's data, so its length reveals nothing.
         """
         view = view_of(held)
         if held.in_line or held.receipt or view not in SHARED:

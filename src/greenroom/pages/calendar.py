@@ -1,5 +1,5 @@
-"""The entry for a visitor's calendar (RFC 5545): the interval of the estimated wait, and a link
-back. It is made at the request and kept nowhere.
+"""A calendar entry (RFC 5545) with the interval of the estimated wait and a link back; nothing is
+stored.
 """
 
 from greenroom.model.visit import Estimate

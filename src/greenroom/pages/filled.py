@@ -1,4 +1,4 @@
-"""Fills what differs between visitors into texts compiled once per language."""
+"""Fills visitors' values into texts compiled per language."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -34,9 +34,7 @@ THOUSAND, THOUSAND_FROM = 1_000, 10_000
 
 
 class Filled:
-    """Segments with holes, filled with the slot's text, or ` hidden` when that is empty; the order
-    is computed beforehand.
-    """
+    """Segments with holes, filled with the slot's text, or ` hidden` when empty."""
 
     __slots__ = ("_form", "_hiding", "_pick", "_pieces", "_reads")
 

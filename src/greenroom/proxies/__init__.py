@@ -1,1 +1,1 @@
-"""How other proxies ask the decision service: one row for each way in `table.DIALECTS`."""
+"""How other proxies ask the decision service: one row of DIALECTS each."""

@@ -1,5 +1,5 @@
-"""How a proxy says which request it asks about, and how it is told the verdict. Only the configured
-proxies may ask, because any other client could choose these headers.
+"""How a proxy asks about a request and receives the verdict. Only configured proxies may ask,
+because any client could send these headers.
 """
 
 from collections.abc import Callable
@@ -67,8 +67,8 @@ NOT_CANONICAL = Refusal(400, "the path is not in its canonical form")
 
 
 def forwarded_as_sent(arrival: Arrival) -> Arrival | Refusal:
-    """A refusal where the path could be read as another: the gateway can forward the canonical
-    path, another proxy forwards what the visitor sent.
+    """Refuses a path that can be read in two ways: other proxies forward what the visitor sent, not
+    the canonical path.
     """
     sent, matched = arrival.target.partition(b"?")[0], arrival.path.encode()
     if sent[:1] == b"/" and (

@@ -1,5 +1,5 @@
-"""Answers the questions of proxies, as a receiver of the built-in gateway. Nothing is ever
-forwarded on this listener. After any error, the answer is not one that a proxy takes for a yes.
+"""Answers questions of proxies, as a receiver of the built-in gateway. This listener forwards
+nothing. After an error, no answer means yes to a proxy.
 """
 
 from collections import OrderedDict
@@ -49,7 +49,7 @@ VALUE_MAX = 1_024
 
 
 class VerdictStore:
-    """By an id that cannot be guessed; each verdict is given out once."""
+    """Verdicts by unguessable id; each is given out once."""
 
     def __init__(self, entropy: Callable[[int], bytes], now_s: Callable[[], float]) -> None:
         self._entropy = entropy

@@ -137,7 +137,7 @@ def normal_escape(found: re.Match[bytes]) -> bytes:
 
 
 def _escape_problem(path: bytes) -> str:
-    """Checked after unreserved characters are decoded, so that none can hide it."""
+    """Checked after decoding unreserved characters, which could hide it."""
     for escape in _ESCAPE.findall(path):
         wrong = _NEVER_ESCAPED.get(int(escape, 16))
         if wrong:

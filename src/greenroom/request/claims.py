@@ -1,5 +1,5 @@
-"""What two rooms may not share: a host and path, or a cookie (name, domain and path), because a
-visitor of both would lose a place.
+"""What two rooms must not share: a host and path, or a cookie (name, domain, path); a visitor of
+both would lose a place.
 """
 
 from collections.abc import Container, Mapping, Sequence

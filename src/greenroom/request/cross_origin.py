@@ -1,4 +1,4 @@
-"""Requests of pages of other origins: CORS, and whether a page of the requested host sent a request."""
+"""Cross-origin requests: CORS, and whether a page of the requested host sent a request."""
 
 import re
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""Rooms whose limit follows their origin: every process reports what it measured, the one that leads
-steps the law, and every process applies what came of it.
+"""Limits that follow an origin: every process reports measurements, the leader steps the law, every
+process applies the result.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 OVERLOADED_S = 1.0
-"""An event loop that wakes up this much too late does not measure origins but itself."""
+"""An event loop this late measures itself, not origins."""
 SCALING_MS = 60_000
 """An instance that was started has no caches yet."""
 NOTE_RETRY_S = 5.0

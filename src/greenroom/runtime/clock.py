@@ -30,8 +30,8 @@ class MonotonicClock:
         )  # exact to the millisecond for 285,000 years; nanoseconds cost three times as much
 
     def catch_up(self, not_before_ms: int) -> None:
-        """With the latest time in the earlier journals, before anything is served: a wall clock
-        stepped back must not lengthen a session.
+        """Call it with the latest time of the journals before serving: a wall clock stepped back
+        must not lengthen a session.
         """
         behind_ms = not_before_ms - self.now_ms()
         if behind_ms > 0:
@@ -43,9 +43,7 @@ def ahead_of_wall_ms(now_ms: int) -> int:
 
 
 class ClockWatch:
-    """Logs when the wall clock was stepped: following it would end sessions early, or lengthen
-    them.
-    """
+    """Logs steps of the wall clock. Following one would end sessions early, or lengthen them."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms

@@ -1,5 +1,5 @@
-"""greenroom inside the process of an application, on its event loop: no listener for visitors, no
-signals. The ticket cookie does not reach the application, and goes out with the answer.
+"""greenroom inside an application's process, on its event loop: no listener for visitors, no
+signals. The application does not see the ticket cookie.
 """
 
 import asyncio
@@ -80,8 +80,8 @@ class AppRequest(NamedTuple):
 
 
 class Passed:
-    """A request that the application answers. Of documents of admitted visitors the middleware
-    reports the answer, with one call of `AppRequests.answered`.
+    """A request for the application. For documents of admitted visitors the middleware calls
+    `AppRequests.answered` once.
     """
 
     __slots__ = ("__weakref__", "arrival", "began_s", "cut_off", "document", "forward", "waits_s")
@@ -97,7 +97,7 @@ class Passed:
         """The visitor ended the connection before the body was whole."""
 
     def waits(self) -> None:
-        """How long a body takes is the visitor's doing, and no time of the application."""
+        """Excludes the time the visitor takes to send a body."""
         self.waits_s = time.monotonic()
 
     def received(self, *, cut_off: bool) -> None:
@@ -242,8 +242,8 @@ class AppRequests:
     def visitor_headers(
         self, headers: AppHeaders, cookie: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """And the application's command for the room. The application can never set the ticket
-        cookie; an answer that carries a ticket is not for shared caches.
+        """Also returns the application's command. The application can never set the ticket cookie;
+        an answer with a ticket is not for shared caches.
         """
         kept: list[tuple[bytes, bytes]] = []
         caching: list[tuple[bytes, bytes]] = []
@@ -361,7 +361,7 @@ class Embedded:
 
     @property
     def own_requests(self) -> AppRequests:
-        """As `requests`, also right after greenroom has ended. Raises RuntimeError before the first
+        """As `requests`, also after greenroom has ended. Raises RuntimeError before the first
         start.
         """
         if self.last_requests is None:

@@ -1,6 +1,4 @@
-"""The ledgers of all rooms: restored at the start, ticked, flushed, kept across reloads, closed
-when a room is removed.
-"""
+"""The ledgers of all rooms: restored, ticked, flushed, kept across reloads, closed with their room."""
 
 import asyncio
 import contextlib
@@ -352,8 +350,8 @@ def _read(journal: RoomJournal) -> LedgerMemory:
 
 
 def _make_up_for_lost(room: Room, journal: RoomJournal, memory: LedgerMemory, now_ms: int) -> None:
-    """Keeps as many units taken as the journal may have lost, so that the limits hold, and writes
-    them down.
+    """Counts as many units as the journal may have lost as taken, so that the limits hold, and
+    writes them down.
     """
     entropy = Entropy()
     lost = (

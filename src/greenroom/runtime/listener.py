@@ -157,9 +157,9 @@ class AppConnectionLimits:
 
 
 class AppConnection(H11Protocol):
-    """When there are too many, a new connection closes the one that has been idle longest, else the
-    oldest stalled one of the address that has most of them. Beyond its share of stalled connections
-    an address closes its own.
+    """At the limit, a new connection closes the longest idle one, else the oldest stalled one of
+    the address with most of these. An address beyond its share of stalled connections closes its
+    own oldest.
     """
 
     def __init__(self, *, limits: AppConnectionLimits, **uvicorns: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which parts of greenroom a process has, and the addresses that they listen on."""
+"""The parts of greenroom in a process, and their listening sockets."""
 
 import contextlib
 import os
@@ -122,8 +122,8 @@ class Listeners(NamedTuple):
 def claim(
     config: ProcessConfig, parts: ProcessParts, undo: contextlib.ExitStack, *, one_of_many: bool
 ) -> tuple[DataDir, Listeners]:
-    """Before anything else is begun. Raises CannotStart. With sockets from the parent process it
-    waits for the data directory of one that still drains.
+    """Comes first. Raises CannotStart. With inherited sockets it waits for the data directory of a
+    draining predecessor.
     """
     alone = "visitors" if parts.gateway else "decide"
     inherited = inherited_sockets(os.environ, os.getpid(), alone) if parts.signals else {}

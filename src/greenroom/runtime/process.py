@@ -1,6 +1,6 @@
-"""One greenroom process from start to end. Start: configuration, data directory and its lock, both
-addresses, control listener, keys, ledgers restored, and only then the public listener, so that no
-visitor is admitted before it is known who is active. The end is the reverse.
+"""One process from start to end: configuration, data directory and lock, addresses, control
+listener, keys, ledgers, and only then the public listener, so that no visitor is admitted before it
+is known who is active. The end is the reverse.
 """
 
 import asyncio

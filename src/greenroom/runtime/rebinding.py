@@ -1,6 +1,6 @@
-"""Protects the control listener from DNS rebinding: a page of `evil.example` may read what
-`http://evil.example:8081` answers, and that name may suddenly lead to 127.0.0.1. Such a request
-comes from this machine, in clear text, and asks for the name.
+"""Protects the control listener from DNS rebinding: a page of `evil.example` may read
+`http://evil.example:8081`, and that name may later resolve to 127.0.0.1. Such a request comes from
+this machine over plain HTTP with that name as Host.
 """
 
 import re

@@ -155,8 +155,8 @@ class StoreFollower:
         self.state = StoreState(name=name)
 
     async def begin(self, apply: Apply, may_be_new: bool) -> None:
-        """The store's, else the copy, else (only where `may_be_new`) the empty one. Raises TooNew,
-        or StorageFailed or InvalidConfig: without its rooms an edge would let everybody by.
+        """Begins with the store, else the copy, else (only if `may_be_new`) empty. Raises TooNew,
+        StorageFailed or InvalidConfig: an edge without its rooms would let everybody by.
         """
         try:
             found = await asyncio.to_thread(self._store.read)

@@ -1,7 +1,6 @@
-"""Compiles rooms whose settings, events, rules or lists have changed. Rules wait for their first
-request, or for spare time (`catch_up`). What cannot be compiled stops nothing else and is named in
-`faults`: a room holds its visitors, a list or a rule is left out, and the built-in page replaces a
-template.
+"""Compiles rooms whose settings, events, rules or lists have changed. What fails is named in
+`faults` and stops nothing else: a room holds its visitors, a list or rule is left out, the built-in
+page replaces a template.
 """
 
 import contextlib
@@ -99,7 +98,7 @@ class RoomCompiler:
         ]
 
     async def compile_ahead(self, work: Compilation) -> None:
-        """In pieces, so that visitors are served in between. Failures are left to `table`."""
+        """Yields between rooms, so that visitors are served. `table` reports failures."""
         pieces = WorkPieces()
         for found in work.config.lists:
             with contextlib.suppress(Exception):

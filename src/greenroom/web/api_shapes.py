@@ -189,8 +189,8 @@ class Shown:
 def read_nested(
     record: type[RecordType], pointer: str, value: Any, problems: list[Problem]
 ) -> RecordType | None:
-    """A record written as an object; its default replaces what is wrong, so that the rest can be
-    checked as well. None (and a problem) when something without default is missing.
+    """A record from an object; a default replaces what is wrong, so that the rest is checked too.
+    None, with a problem, when a required field is missing.
     """
     if not isinstance(value, dict):
         problems.append(Problem(pointer, wrong_kind(value, record)))

@@ -36,7 +36,9 @@ class StoredFailures:
         most: int = FAILURES_MAX,
         within_ms: int = FAILURES_MS,
     ) -> None:
-        """`most` failures within `within_ms` of the first; then a client waits for the rest."""
+        """After `most` failures within `within_ms` of the first, a client waits for the rest of
+        that time.
+        """
         self._store = store
         self._clock = clock
         self._purpose = purpose
@@ -145,9 +147,9 @@ class Authenticator:
         self._guard = threading.Lock()
 
     def open(self, credentials: Credentials | Refused, client: str) -> Caller:
-        """Raises Refused, StorageFailed. A request without credentials is not counted, or pages
-        that forget the header would lock out their own network; nor is a token that was good from
-        there before.
+        """Raises Refused, StorageFailed. Not counted: requests without credentials (pages that
+        forget the header would lock out their network) and tokens that were valid from there
+        before.
         """
         if isinstance(credentials, Refused) and credentials.faults[0].code is Code.NO_CREDENTIALS:
             raise credentials

@@ -1,5 +1,5 @@
-"""Plans a change on the newest configuration and writes it while that revision is current, so a
-name that is free during planning is free when written. A conflict repeats the plan.
+"""Plans a change on the newest configuration and writes it only at that revision, so a name found
+free is still free. A conflict repeats the plan.
 """
 
 import secrets
@@ -81,7 +81,7 @@ class ConfigService:
         self.store = store
         self.clock = clock
         self._turn = threading.RLock()
-        """Changes wait for each other here; conflicts come from elsewhere."""
+        """Serialises changes of this process; conflicts come from others."""
 
     def look(self, ask: Callable[[Configuration], T]) -> T:
         return ask(self.store.read())

@@ -1,4 +1,4 @@
-"""Refusals of the API: the table of codes, and the error that carries all faults."""
+"""API refusals: the table of codes, and the error that carries all faults."""
 
 import re
 from collections.abc import Iterable, Sized

@@ -22,17 +22,16 @@ class ConfigStore(Protocol):
         """Only what changed since the last call."""
 
     def judge(self, changes: Sequence[Change], *, expected: int, now_ms: int) -> list[Problem]:
-        """What processes could not use after these changes, and can use now. Empty when `expected`
-        is not the newest revision any more: the write will find that out.
+        """What processes could newly not use after these changes. Empty when `expected` is
+        outdated, which the write will find.
         """
 
     def write(
         self, changes: Sequence[Change], *, expected: int, author: str, now_ms: int
     ) -> Configuration:
-        """All changes or none, as one new revision with audit entries; the configuration after it.
-        Raises RevisionConflict when `expected` is not the newest revision, KeyError when a parent
-        or what is to be removed is not there; nothing has changed then. Puts of what is there
-        already make no revision.
+        """Atomic: one new revision with audit entries; returns the configuration after it. Raises
+        RevisionConflict when `expected` is outdated, KeyError when a parent or removed entry is
+        missing. Puts of equal records make no revision.
         """
 
     def note(
@@ -66,12 +65,10 @@ class SessionStore(Protocol):
     """
 
     def add(self, row: SessionRow, most: int) -> None:
-        """Beyond `most` rows of this kind the least recently seen one is forgotten."""
+        """Evicts the least recently seen row of this kind beyond `most`."""
 
     def add_once(self, row: SessionRow, most: int) -> bool:
-        """False, and nothing is changed, when there is a row with this hash. Of several callers at
-        once one gets True.
-        """
+        """False when a row has this hash. Only one of concurrent callers gets True."""
 
     def count(self, row: SessionRow, most: int, limit: int) -> bool:
         """Counts in `facts`; a row expired by `row.created_ms` restarts at 1. False, and nothing is

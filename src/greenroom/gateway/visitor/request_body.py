@@ -1,5 +1,5 @@
-"""The body of one request while it is read: how far it is, whether it goes anywhere, whether it
-comes too slowly or too long.
+"""The body of one request while it is read: its framing, its destination, and its limits of time
+and size.
 """
 
 from greenroom.gateway.wire.body import BadBody, ChunkedBody, LengthBody
@@ -7,15 +7,11 @@ from greenroom.gateway.wire.head_records import RequestHead
 from greenroom.settings.limits import Limits
 
 TURN_BYTES = 16 * 1024
-"""Of a chunked body, read before other connections get their turn: each chunk costs work, and one
-read may bring 256 KiB of them.
-"""
+"""Bytes of a chunked body read per turn: each chunk costs work, and one read may bring 256 KiB."""
 
 
 class RequestBody:
-    """Times are those of the event loop. `flowing` is whether what arrives is taken at once (to the
-    origin, or thrown away).
-    """
+    """Times are loop times. `flowing`: what arrives is consumed at once (forwarded or discarded)."""
 
     __slots__ = ("_limits", "_reader", "_seen", "_since", "_waited", "flowing")
 
@@ -40,25 +36,23 @@ class RequestBody:
         return self._reader.rest
 
     def cut(self, data: bytes) -> tuple[bytes, bytes]:
-        """What of these bytes is read now, and what when other connections had their turn."""
+        """Splits into what is read now and what is left for the next turn."""
         if len(data) <= TURN_BYTES or isinstance(self._reader, LengthBody):
             return data, b""
         return data[:TURN_BYTES], data[TURN_BYTES:]
 
     def read_first(self) -> bool:
-        """Whether it is read (or begun) before a connection to the origin is taken: it is small, or
-        may be.
-        """
+        """Whether it is read before connecting to the origin: it is small, or may be."""
         most = self._limits.body_first_bytes
         return most > 0 and (not isinstance(self._reader, LengthBody) or self._reader.left <= most)
 
     def wait(self, now: float) -> None:
-        """From now on it is the visitor who is waited for (not the origin, nor the waiting room)."""
+        """The visitor, not the origin or the waiting room, is waited for from now on."""
         self._since = now
         self.flowing = True
 
     def take(self, data: bytes) -> bytes:
-        """The payload in `data`. BadBody when it is malformed or too large."""
+        """Returns the payload. Raises BadBody when malformed or too large."""
         payload = self._reader.feed(data)
         self._seen += len(payload)
         most = self._limits.body_bytes
@@ -67,7 +61,7 @@ class RequestBody:
         return payload
 
     def take_in_time(self, data: bytes, now: float) -> bytes:
-        """As `take`; BadBody also when it trickles in more slowly than allowed."""
+        """As `take`, and raises BadBody when too slow."""
         self._waited += now - self._since
         self._since = now
         payload = self.take(data)
@@ -80,10 +74,9 @@ class RequestBody:
         return payload
 
     def take_unwanted(self, kept: bytes, asked: bool) -> bool:
-        """Discards the received part of an unwanted body; False when its end can never be found.
-
-        That is so when it is malformed, when the visitor `asked` whether to send it (Expect): it
-        may never send it, and when finding it would take more than one turn.
+        """Discards the received part; False when the connection cannot be reused: the body is
+        malformed, the visitor `asked` first (Expect) and may never send it, or discarding takes
+        more than one turn.
         """
         if (asked and not kept) or self.cut(kept)[1]:
             return False
@@ -94,15 +87,15 @@ class RequestBody:
         return True
 
     def small_rest(self) -> bool:
-        """Whether so little is left that it may be thrown away to keep the connection."""
+        """Whether the rest is small enough to discard."""
         return (
             isinstance(self._reader, LengthBody) and self._reader.left <= self._limits.drain_bytes
         )
 
 
 class CollectedBody:
-    """The beginning of a body, kept while nothing can take it yet: for an origin, or for the form on
-    a waiting page. At most so many bytes, and what came with the last of them.
+    """The beginning of a body, kept (up to a limit) until an origin or the form on a waiting page
+    takes it.
     """
 
     __slots__ = ("_missing", "_parts")
@@ -112,7 +105,7 @@ class CollectedBody:
         self._parts: list[bytes] = []
 
     def add(self, data: bytes, whole: bool) -> bool:
-        """Keeps a part. True once: when this is the whole body, or as much as is kept."""
+        """True once: when the body is complete, or as much as is kept."""
         self._parts.append(data)
         if self._missing <= 0:
             return False
@@ -120,5 +113,4 @@ class CollectedBody:
         return self._missing <= 0
 
     def take(self) -> bytes:
-        """What there is."""
         return b"".join(self._parts)

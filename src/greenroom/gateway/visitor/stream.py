@@ -1,6 +1,4 @@
-"""The bytes of one visitor's connection: who is at the other end, what is written, bodies of
-requests while they are read, when reading is paused, and how the connection ends.
-"""
+"""One visitor's connection as a stream: its peer, writing, request bodies, flow control, closing."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ from greenroom.request.forwarded import socket_ends
 from greenroom.settings.limits import Limits
 
 AHEAD, ORIGIN, TURN = 1, 2, 4
-"""Why reading is paused: too much is kept, the origin does not keep up, or other connections have
-their turn.
-"""
+"""Reasons to pause reading: too much buffered, a slow origin, or the turn of other connections."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -34,7 +30,6 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 def peer_of(transport: asyncio.BaseTransport, gateway: GatewayState) -> Peer:
-    """Who is at the other end of a new connection, and at which of our addresses."""
     ends = socket_ends(transport.get_extra_info)
     tls = transport.get_extra_info("sslcontext") is not None
     return Peer(
@@ -49,8 +44,8 @@ def peer_of(transport: asyncio.BaseTransport, gateway: GatewayState) -> Peer:
 
 
 class Flow:
-    """Both directions of one socket. Reasons are bits. After the other side has closed its sending
-    side there is nothing left to pause (`ended`).
+    """Flow control of one socket. Reasons are bits. After the peer's EOF there is nothing to pause
+    (`ended`).
     """
 
     __slots__ = ("_transport", "_unsent", "ended", "reasons")
@@ -62,7 +57,7 @@ class Flow:
         self.ended = False
 
     def pause(self, reason: int) -> None:
-        """Nothing more is read until every reason is gone."""
+        """Reading resumes when every reason is gone."""
         if not self.reasons and not self.ended and not self._transport.is_closing():
             self._transport.pause_reading()
         self.reasons |= reason
@@ -74,12 +69,12 @@ class Flow:
 
     @property
     def descriptor(self) -> int:
-        """The number of the socket's file descriptor; -1 when it is closed by now."""
+        """-1 when closed."""
         sock = self._transport.get_extra_info("socket")
         return -1 if sock is None else int(sock.fileno())
 
     def mark(self) -> None:
-        """From now on what the other side takes is counted."""
+        """Starts counting what the other side takes."""
         self._unsent = self._left()
 
     @property
@@ -88,9 +83,7 @@ class Flow:
         return self._unsent - self._left()
 
     def _left(self) -> int:
-        """Bytes written that the other side has not acknowledged: those kept here and those in the
-        kernel's hands.
-        """
+        """Bytes written and not acknowledged, in the process and the kernel."""
         kept = self._transport.get_write_buffer_size()
         sock = self._transport.get_extra_info("socket")
         with contextlib.suppress(OSError):  # closed by now
@@ -100,7 +93,7 @@ class Flow:
         return kept
 
     def reset(self) -> None:
-        """Ends the connection with a reset, which cannot be mistaken for the end of a response."""
+        """Resets the connection, which cannot be mistaken for the end of a response."""
         sock = self._transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
@@ -108,11 +101,8 @@ class Flow:
 
 
 class VisitorStream(asyncio.Protocol):
-    """What an exchange uses of the connection that its request came by.
-
-    A body waits unread until there is somewhere for it to go: an origin with a connection, or the
-    bin. It is read in pieces, so that other connections get their turn; what came with a piece
-    waits in the buffer.
+    """The connection as an exchange uses it. A body waits unread until an origin takes it or it is
+    discarded, and is read in pieces, so that other connections get their turn.
     """
 
     __slots__ = (
@@ -139,8 +129,8 @@ class VisitorStream(asyncio.Protocol):
 
     @abstractmethod
     def request_over(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
-        """The exchange has ended, and its answer is written, but for its `last` bytes. `unread`:
-        the visitor may still be sending, and must be given time to read.
+        """The answer is written except for its `last` bytes. `unread`: the visitor may still be
+        sending and needs time to read.
         """
 
     @abstractmethod
@@ -162,7 +152,6 @@ class VisitorStream(asyncio.Protocol):
         self.expect(self.limits.send_idle_s)
 
     def lasts(self, head: RequestHead) -> bool:
-        """Whether the connection may serve another request after this one."""
         return (
             head.framing.keep_alive
             and self.gateway.keeps
@@ -172,8 +161,8 @@ class VisitorStream(asyncio.Protocol):
     # Bodies
 
     def start_body(self, body: RequestBody, asked: bool) -> tuple[bytes, bool]:
-        """There is somewhere for the body to go: the payload of what came of it, and whether that
-        is all. `asked`: the visitor waits to be told to send it. Raises BadBody.
+        """Starts passing the body on: returns the payload so far, and whether it is complete.
+        `asked`: the visitor waits for 100. Raises BadBody.
         """
         body.wait(self.gateway.now())
         data = self._piece(body, self.take_buffer())
@@ -210,7 +199,7 @@ class VisitorStream(asyncio.Protocol):
         return data
 
     def _piece(self, body: RequestBody, data: bytes) -> bytes:
-        """What is read of the body now; the rest when other connections had their turn."""
+        """Reads a piece; the rest is read in a later turn."""
         data, self._buffer = body.cut(data)
         if self._buffer:
             self.flow.pause(TURN)
@@ -253,7 +242,7 @@ class VisitorStream(asyncio.Protocol):
             self.transport.write_eof()
 
     def discard(self, received: int) -> None:
-        """So many bytes came after the last answer: the connection ends unless more comes."""
+        """Counts bytes after the last answer; the connection closes when no more come."""
         if self._linger_until and not self.write_paused:
             now = self.gateway.now()
             self._linger_bytes -= received

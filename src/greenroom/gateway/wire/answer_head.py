@@ -47,13 +47,13 @@ _IDLE = re.compile(rb"(?:\A|[ ,;])timeout=([0-9]{1,6})", re.IGNORECASE)
 _CONNECTION_OPTIONS = frozenset((b"", b"keep-alive", b"close", b"upgrade"))
 
 LINES_CACHED = 4_096
-"""Cached header lines; the cache starts afresh when full (at most 1 MB)."""
+"""Cached header lines, cleared when full (at most 1 MB)."""
 
 LINE_CACHED_MAX = 256
 """Longer lines are parsed each time; they rarely repeat."""
 
 HEADS_CACHED, HEAD_CACHED_MAX = 512, 1_024
-"""Cached whole heads and their longest: one file or fixed page requested often within a second."""
+"""Cached heads and the longest: one page or file requested often within a second."""
 
 PRIVATE = b"Cache-Control: private\r\n"
 TICKET = b"Set-Cookie: "
@@ -96,8 +96,8 @@ _heads: dict[bytes, AnswerHead] = {}
 
 
 def read_answer_head(block: bytes) -> AnswerHead | None:
-    """None when it is malformed or its body could end in two places. The same bytes give the same
-    object, which must not be changed.
+    """None when malformed, or when the body could end in two places. Equal bytes give the same
+    object: do not change it.
     """
     head = _heads.get(block)
     if head is None:
@@ -125,9 +125,9 @@ def end_of_lf_head(data: bytes) -> int:
 
 
 def _repaired(block: bytes) -> bytes:
-    """Empty when nothing can be repaired. Control characters in values become blanks; lines whose
-    names no reader could mistake, and a second status line (old IIS), are dropped. NUL, CR, folded
-    lines and blanks before the colon are never repaired.
+    """Empty when it cannot be repaired. Control characters in values become blanks; lines with
+    impossible names and a second status line (old IIS) are dropped. NUL, CR, folded lines and
+    blanks before the colon are never repaired.
     """
     if b"\r\n" not in block:
         block = block.replace(b"\n", b"\r\n")
@@ -193,7 +193,7 @@ def _classify(head: AnswerHead, code: int) -> None:
 
 
 def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
-    """Accepts `chunked`, or nothing but `identity`, which old servers send and which means none."""
+    """Accepts `chunked`, or only `identity`, which old servers send for none."""
     if codings == b"chunked":
         head.chunked = True
     else:
@@ -208,13 +208,13 @@ def _read_codings(head: AnswerHead, codings: bytes, modern: bool) -> bool:
 
 @lru_cache(maxsize=256)
 def _status_line(line: bytes) -> tuple[int, bytes, bool] | None:
-    """Status, the line for the visitor, and whether its version is 1.1 or a later 1.x."""
+    """Status, the line for the visitor, and whether the version is 1.1 or later."""
     found = _STATUS_LINE.fullmatch(line)
     return (int(found[2][:3]), b"HTTP/1.1 " + found[2], found[1] != b"0") if found else None
 
 
 def _learn(line: bytes) -> _Item:
-    """Classifies a header line: to pass on, to look at (lower-case name and value), or none."""
+    """Classifies a line: forwarded, inspected (lower-case name and value), or dropped."""
     if not _LINE.fullmatch(line):
         return _BAD
     name, _, value = line.partition(b":")
@@ -290,8 +290,8 @@ def visitor_lines(head: AnswerHead, ticket_cookie: bytes, own_cookies: frozenset
 
 
 class AnswerFraming(msgspec.Struct):
-    """How the visitor is told where the body ends: header lines, the first of the body framed so,
-    and whether the connection goes on.
+    """The framing for the visitor: header lines, the first framed bytes, and whether the connection
+    stays open.
     """
 
     lines: bytes
@@ -304,7 +304,7 @@ class AnswerFraming(msgspec.Struct):
 def framing_of(
     head: AnswerHead, payload: bytes, done: bool, request: RequestHead, keep: bool
 ) -> AnswerFraming:
-    """`done`: the payload is the whole body; `keep`: the connection would go on."""
+    """`done`: the payload is the whole body; `keep`: the connection may stay open."""
     framing, length = AnswerFraming(b"", payload, keep), head.content_length
     if head.status in NO_BODY or request.method == b"HEAD":
         if head.status != 204:

@@ -10,9 +10,7 @@ _NOT_HTTP = Refusal(
 
 
 PARTS_MAX = 256
-"""Pieces of one head: each one makes us look through all of it. The largest head is 60 packets of
-the smallest usual size.
-"""
+"""Packets of one head: each one rescans it. The largest head is 60 small packets."""
 
 _TOO_MANY_PARTS = Refusal(408, "the head of the request comes in too many pieces")
 
@@ -20,9 +18,7 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 def hopeless(data: bytes, limits: Limits, parts: int) -> Refusal | None:
-    """Judges the beginning of a head that came in `parts`: whether waiting for the rest is
-    useless.
-    """
+    """Refuses a partial head (received in `parts`) that cannot become valid."""
     if parts > PARTS_MAX:
         return _TOO_MANY_PARTS
     line = data.find(b"\r\n")

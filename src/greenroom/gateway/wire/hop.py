@@ -1,6 +1,5 @@
-"""The mark of requests that went through here (RFC 8586): a request that comes back to the process
-that forwarded it goes no further. An origin can lead back to us in ways that no look at its address
-shows.
+"""The CDN-Loop mark (RFC 8586): a request that returns to the process that forwarded it is refused.
+An origin can lead back here in ways that its address does not show.
 """
 
 import os
@@ -11,7 +10,7 @@ from greenroom.request.canonical import Refusal
 HEADER = b"cdn-loop"
 
 GREENROOMS_MAX = 8
-"""Processes that share a listener forward a loop to one another."""
+"""Processes that share a listener pass a loop among each other."""
 
 _PREFIX = b"greenroom-"
 MARK = _PREFIX + os.urandom(8).hex().encode()
@@ -21,13 +20,12 @@ LOOPS = Refusal(
 
 
 def loops(values: Iterable[bytes]) -> bool:
-    """Whether these values of CDN-Loop show that the request was here before."""
     seen = b",".join(values).lower()
     return MARK in seen or seen.count(_PREFIX) >= GREENROOMS_MAX
 
 
 def was_forwarded(values: Iterable[bytes]) -> bool:
-    """Whether these values of CDN-Loop are from a gateway of any greenroom."""
+    """Whether any greenroom's gateway forwarded it."""
     return _PREFIX in b",".join(values).lower()
 
 

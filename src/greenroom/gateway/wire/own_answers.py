@@ -1,5 +1,5 @@
-"""Answers of greenroom itself as they are sent, and the refusals of requests that cannot be
-understood or are too large or too slow.
+"""greenroom's own answers as bytes, and refusals of requests that are malformed, too large or too
+slow.
 """
 
 from functools import lru_cache
@@ -13,10 +13,10 @@ STATUS_LINES = {
 }
 
 HEADS_CACHED = 1_024
-"""Heads of answers that are put together once, 1 MB at most."""
+"""Cached heads of answers, at most 1 MB."""
 
 RETRY_S = 10
-"""When a visitor for whom there was no connection left should try again."""
+"""Retry for a visitor who got no connection."""
 
 _PLAIN = AnswerHeaders(
     (b"Content-Type", b"text/plain; charset=utf-8"),
@@ -29,7 +29,7 @@ _BUSY = _PLAIN.plus((b"Retry-After", b"%d" % RETRY_S))
 
 LIVE_TARGET = b"/.well-known/greenroom/live"
 LIVE = Answer(200, _PLAIN, b"live\n")
-"""For health checks of a proxy in front, which may reach nothing but the visitors' listener."""
+"""For health checks by a proxy in front, which may reach only the visitors' listener."""
 
 
 def refusal(status: int, reason: str) -> Answer:
@@ -43,8 +43,8 @@ def refusal(status: int, reason: str) -> Answer:
 def answer_bytes(
     answer: Answer, head: RequestHead | None, keep: bool, date_line: bytes, bodiless: bool = False
 ) -> bytes:
-    """`head` None: the request could not be read; `keep`: the connection goes on. `bodiless`: a
-    HEAD although its head could not be read as a whole.
+    """`head` None: an unreadable request; `keep`: the connection stays open. `bodiless`: a HEAD
+    whose head could not be read completely.
     """
     body, cookie, headers = answer.body, answer.set_cookie, answer.headers
     length, modern = b"%d" % len(body), True
@@ -64,9 +64,7 @@ def answer_bytes(
 def _lines(
     status: int, headers: AnswerHeaders, keep: bool, modern: bool, date_line: bytes
 ) -> bytes:
-    """The head of an answer up to its length, as far as many visitors are given the same within a
-    second.
-    """
+    """The head before its length, shared by many visitors within a second."""
     line = STATUS_LINES.get(status) or b"%d Answer" % status
     lasting = (
         (b"" if modern else b"Connection: keep-alive\r\n") if keep else b"Connection: close\r\n"

@@ -1,7 +1,5 @@
-"""Reads heads of proxies' questions about visitors, skipping the parse when only the target differs
-from a known one. The bytes of a head without that value are its shape; it is cut out where the name
-of its line comes first, so equal shapes were cut at the same place. Anything odd is read as a
-whole.
+"""Reads proxies' questions about visitors, and skips parsing when only the target differs from a
+cached one. The key is the head without that value. Anything unusual is parsed as a whole.
 """
 
 from collections.abc import Callable
@@ -17,9 +15,7 @@ from greenroom.request.canonical import Refusal
 from greenroom.settings.limits import Limits
 
 QUESTIONS_BYTES, QUESTION_BYTES = 12_000_000, 3_000
-"""Approximate bytes of each of two generations (3,000 questions), and of one question beside its
-text.
-"""
+"""Bytes of each of two generations (3,000 questions), and of a question beside its text."""
 
 TARGET_LINES = tuple(
     (name.lower(), b"\r\n%b: " % name) for name in (b"X-Original-URI", b"X-Forwarded-Uri")
@@ -30,14 +26,14 @@ A = TypeVar("A")
 
 
 class Again(Protocol[A]):
-    """What a receiver knows of repeated questions (`proxies.service.ProxyQuestions`)."""
+    """What a receiver caches of repeated questions (`proxies.service.ProxyQuestions`)."""
 
     def asker(self, question: Arrival, header: bytes) -> A | None:
         """What to cache of this question except this header's value; None: nothing."""
 
     def again(self, asker: A, target: bytes, address: str) -> Arrival | None:
-        """The arrival with this value, from a peer at this address; None where the question must be
-        read as a whole.
+        """The arrival with this value, from a peer at `address`; None: read the question as a
+        whole.
         """
 
 

@@ -42,10 +42,10 @@ from greenroom.request.forwarded import ForwardedPolicy, forwarding_lines
 from greenroom.settings.limits import Limits
 
 BLOCK_CACHED_MAX = 4_096
-"""Longer heads are read each time; a browser's have 600 to 2,000 bytes."""
+"""Longer heads are not cached; a browser's have 600 to 2,000 bytes."""
 
 HEADS_CACHED = 1_000
-"""Busy connections whose latest head is cached: at most 12 MB for any number of connections."""
+"""Connections whose latest head is cached: at most 12 MB."""
 
 
 _LIMITS = Limits()
@@ -66,10 +66,8 @@ class Peer(Sender):
         varying: tuple[Varying, ...] = (),
         by_socket: bool = False,
     ) -> None:
-        """`server` is the listener's address and port; `limits` hold for every head; `by_socket`:
-        as in `Sender`.
-
-        `varying` are header lines with a value per visitor (`header_lines`); empty: the usual ones.
+        """`server`: the listener's address and port; `by_socket`: as in `Sender`. `varying`: header
+        lines that differ between visitors (`header_lines`); empty: the usual ones.
         """
         super().__init__(address, tls, policy, server, by_socket=by_socket)
         self.limits = limits
@@ -135,7 +133,7 @@ def read_head(block: bytes, peer: Peer) -> RequestHead | Refusal:
 
 
 def _let_go_for(peer: Peer) -> None:
-    """Caches this connection's latest head, and drops that of the least recently added one."""
+    """Caches this connection's latest head and evicts the oldest connection's."""
     _peers_with_heads.append(peer)
     if len(_peers_with_heads) > HEADS_CACHED:
         _peers_with_heads.popleft().forget()
@@ -186,9 +184,7 @@ def _understood(
 
 
 def _framed(line: RequestLine, frame: Frame) -> Framing | Refusal:
-    """What both say about body and connection, cached for usual methods; or why they do not belong
-    together.
-    """
+    """Body and connection as both say, cached for usual methods; a refusal when they contradict."""
     method, minor = line.method, line.minor
     if minor and not frame.host:
         return NO_HOST

@@ -10,7 +10,7 @@ from greenroom.request.canonical import Refusal, Target, canonical_target
 from greenroom.request.path_readings import has_readings
 
 LINES_CACHED, LINE_CACHED_MAX = 4_096, 512
-"""Cached request lines and their longest: strangers can make us cache at most 8 MB."""
+"""Cached request lines, at most 8 MB, and the longest."""
 
 _METHODS = {
     name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
@@ -20,10 +20,8 @@ _MINORS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
-    """A request line. `target` is None when it depends on later lines: it is no path, or the host
-    decides how paths are read.
-
-    `kind` is method and version of a usual method, or empty.
+    """`target` is None when it depends on later lines: it is no path, or paths are read by host.
+    `kind`: method and version of a usual method, or empty.
     """
 
     method: bytes
@@ -35,9 +33,7 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_line(line: bytes) -> RequestLine | Refusal:
-    """Parses a request line without its CRLF, or returns a refusal (400, 405, 414 or 505). Never
-    raises.
-    """
+    """`line` has no CRLF. Refusals are 400, 405, 414 or 505. Never raises."""
     parts = line.split(b" ")
     if len(parts) != 3:
         return Refusal(400, "the request line must be: method, blank, target, blank, version")

@@ -1,7 +1,6 @@
-"""WebSocket: proof that the origin really changed protocols, and the tunnel that follows.
-
-A tunnel opens only behind a verified 101: with anything less a visitor could make us believe in a
-tunnel while the origin goes on reading requests, and send it requests that bypass the gate.
+"""WebSocket: verifies that the origin changed protocols, and relays. A tunnel opens only behind a
+verified 101; otherwise a visitor could send requests past the gate through a tunnel that the origin
+never opened.
 """
 
 import base64
@@ -20,12 +19,10 @@ from greenroom.gateway.wire.answer_head import AnswerHead
 # bytes, its payload is skipped.
 
 TRY_AGAIN_LATER = 1013
-"""Close code: the client may connect again, and will wait in line then."""
+"""Close code: reconnect, and wait in line."""
 
 FRAMES_MAX = 1_024
-"""Frames counted in one read: more than programs send at once, and 0.3 ms. Beyond it counting stops
-for good.
-"""
+"""Most frames counted in one read: 0.3 ms. Beyond it counting stops for good."""
 
 _CLOSE = 0x88
 _MASKED = 0x80
@@ -74,7 +71,7 @@ def _payload_end(data: bytes, at: int) -> int:
 
 
 def close_frame(code: int, mask: bytes = b"") -> bytes:
-    """A closing frame. `mask`: four unpredictable bytes from a client; empty from a server."""
+    """`mask`: four unpredictable bytes from a client; empty from a server."""
     payload = struct.pack("!H", code)
     if not mask:
         return bytes((_CLOSE, len(payload))) + payload
@@ -98,7 +95,6 @@ def accept_of(key: bytes) -> bytes:
 
 
 def verified(head: AnswerHead, key: bytes) -> bool:
-    """Whether a 101 agrees to WebSocket with the visitor that sent `key`."""
     return (
         head.upgrade == b"websocket"
         and head.upgrading
@@ -109,9 +105,7 @@ def verified(head: AnswerHead, key: bytes) -> bool:
 
 
 class Tunnel:
-    """Bytes carried both ways as they come, counted by frames, so that both sides can be told a
-    proper goodbye; `of_visitor` are the visitor's bytes, `of_origin` the origin's.
-    """
+    """Relays bytes both ways and counts frames, so that both sides get a proper closing frame."""
 
     __slots__ = ("of_origin", "of_visitor")
 
@@ -120,11 +114,10 @@ class Tunnel:
         self.of_origin = FrameCount()
 
     def goodbye_to_visitor(self) -> bytes:
-        """A closing frame that the visitor understands; nothing in the middle of another frame."""
+        """A closing frame, or nothing in the middle of another frame."""
         return close_frame(TRY_AGAIN_LATER) if self.of_origin.between else b""
 
     def goodbye_to_origin(self) -> bytes:
-        """The same for the origin, from the visitor."""
         return (
             close_frame(TRY_AGAIN_LATER, secrets.token_bytes(4)) if self.of_visitor.between else b""
         )

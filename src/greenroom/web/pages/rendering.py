@@ -143,7 +143,7 @@ def share(value: float, limit: float) -> int:
 
 
 def environment(packages: Sequence[str], shared: Mapping[str, Any]) -> Environment:
-    """Escapes everything; an unknown name is an error. Names of templates are unique."""
+    """Unknown names are errors. Template names are unique."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader(one) for one in (__package__, *packages)]),
         autoescape=True,

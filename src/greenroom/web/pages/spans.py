@@ -1,4 +1,4 @@
-"""The span of time that charts show: asked in the address, so that the back button works."""
+"""The time range of charts: in the address, so that the back button works."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from random import Random
 
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
-from greenroom.admission.messages.census import AGE_CELL_MS
-from greenroom.admission.messages.outlook import Outlook
+from greenroom.admission.messages.line_counts import AGE_CELL_MS
+from greenroom.admission.messages.wait_reader import WaitReader
 from greenroom.model.room import Room
 from greenroom.simulator.report import SimulationReport, report
 from greenroom.simulator.traces import TRACES
@@ -49,12 +49,12 @@ def run(trace: str, seed: int) -> SimulationReport:
 
 def without_forecast(trace: str, seed: int) -> SimulationReport:
     """As if no sketch ever arrived: ahead / measured pace, and ln(1-p) / ln(1-P)."""
-    take = Outlook.take
-    Outlook.take = lambda *_: None  # type: ignore[method-assign]
+    take = WaitReader.take
+    WaitReader.take = lambda *_: None  # type: ignore[method-assign]
     try:
         return run(trace, seed)
     finally:
-        Outlook.take = take  # type: ignore[method-assign]
+        WaitReader.take = take  # type: ignore[method-assign]
 
 
 def errors(traces: list[str], seed: int) -> None:
@@ -113,14 +113,14 @@ def cost() -> None:
             spent.append(time.process_time() - start)
         wait_table = forecaster.wait_table
         assert wait_table
-        outlook = Outlook()
-        outlook.take(wait_table, wait_table.made_ms, wait_table.made_ms)
+        wait_reader = WaitReader()
+        wait_reader.take(wait_table, wait_table.made_ms, wait_table.made_ms)
         came_ms, start = NOW_MS - 300_000, time.process_time()
         for place in range(1, WAITING + 1):
             if method == "fifo":
-                outlook.fifo(place, came_ms, wait_table.made_ms)
+                wait_reader.fifo(place, came_ms, wait_table.made_ms)
             else:
-                outlook.random(came_ms, wait_table.made_ms)
+                wait_reader.random(came_ms, wait_table.made_ms)
         each_us = (time.process_time() - start) / WAITING * 1e6
         print(
             f"{method}: a forecast for {WAITING:,} people takes {1e3 * sorted(spent)[15]:.1f} ms,"

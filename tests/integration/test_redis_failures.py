@@ -278,7 +278,7 @@ def test_an_answer_that_is_not_from_here_holds_who_asked_and_no_one_else(
         await other.ledgers.close()
         house.rooms["other"] = other.rooms["other"]
         ledger = house.ledgers.ledger(house.rooms["r"])
-        ledger.reader._outlook = None  # type: ignore[assignment]  # anything that goes wrong while it is read
+        ledger.reader._wait_reader = None  # type: ignore[assignment]  # anything that goes wrong while it is read
         answers = await asyncio.gather(
             house.poll(os.urandom(12)), house.arrive(os.urandom(12), "other")
         )

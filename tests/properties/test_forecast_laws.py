@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from admission_world import START_MS, HandClock, answer_of, bits, small_room, ticket_id
 from examples import examples
-from forecast_rooms import Past, outlook_on, quantiles, report
+from forecast_rooms import Past, quantiles, report, wait_reader_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ from greenroom.admission.forecast.forecast import BELIEVED_ENDS, Forecaster, For
 from greenroom.admission.forecast.lottery import LotteryForecast, drifted, hazards
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.waits import not_before
-from greenroom.admission.messages.outlook import STALE_MS, Outlook
+from greenroom.admission.messages.wait_reader import STALE_MS, WaitReader
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
     HAZARDS,
@@ -76,8 +76,8 @@ def sketches(draw: st.DrawFn) -> WaitTable:
 def test_a_visitor_who_stands_further_back_is_never_told_less(
     wait_table: WaitTable, age_ms: int, places: list[float]
 ) -> None:
-    outlook, now_ms = outlook_on(wait_table), START_MS + age_ms
-    told = [outlook.fifo(place, START_MS - 60_000, now_ms) for place in sorted(places)]
+    wait_reader, now_ms = wait_reader_on(wait_table), START_MS + age_ms
+    told = [wait_reader.fifo(place, START_MS - 60_000, now_ms) for place in sorted(places)]
     known = [quantiles(estimate) for estimate in told if estimate]
     assert None not in told[: len(known)]  # known up to somewhere, and unknown from there on
     for column in zip(*known, strict=True):
@@ -98,10 +98,10 @@ def told_over_time(
         ahead=((START_MS // 1000 - 90, elsewhere),),
         permit_s=known_permit_s,
     )
-    outlook, found = outlook_on(wait_table), []
+    wait_reader, found = wait_reader_on(wait_table), []
     for age_ms in range(0, min(9_000, int(1_000 * (here + elsewhere - 1) / per_s)) + 1, 256):
         left = here * (1 - per_s * age_ms / 1000 / (here + elsewhere))
-        estimate = outlook.fifo(left, START_MS - 60_000, START_MS + age_ms)
+        estimate = wait_reader.fifo(left, START_MS - 60_000, START_MS + age_ms)
         assert estimate
         found.append(estimate.p50_s + age_ms / 1000)
     return found
@@ -130,7 +130,7 @@ def test_a_table_that_takes_permits_for_admissions_is_found_out() -> None:
 def test_quantiles_are_in_order_and_no_wait_is_negative(
     wait_table: WaitTable, age_ms: int, place: float, came_ms: int
 ) -> None:
-    estimate = outlook_on(wait_table).fifo(place, START_MS + came_ms, START_MS + age_ms)
+    estimate = wait_reader_on(wait_table).fifo(place, START_MS + came_ms, START_MS + age_ms)
     if estimate:
         values = quantiles(estimate)
         assert values[0] >= 0
@@ -142,9 +142,9 @@ def test_quantiles_are_in_order_and_no_wait_is_negative(
 def test_what_is_old_is_said_to_be_old_and_believed_less(
     wait_table: WaitTable, place: float
 ) -> None:
-    outlook = outlook_on(wait_table)
-    fresh = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS)
-    old = outlook.fifo(place, START_MS - 60_000, START_MS + STALE_MS + 30_000)
+    wait_reader = wait_reader_on(wait_table)
+    fresh = wait_reader.fifo(place, START_MS - 60_000, START_MS + STALE_MS)
+    old = wait_reader.fifo(place, START_MS - 60_000, START_MS + STALE_MS + 30_000)
     if fresh and old and old.p25_s > 0:
         assert (fresh.change, old.change) == ("", "stale")
         assert old.p75_s + 34 + OFFSET_S >= 1.9 * (
@@ -231,12 +231,12 @@ def test_no_reports_make_a_forecast_fail(
         assert all(after > before for before, after in pairwise(wait_table.seconds))
         assert all(after >= before for before, after in pairwise(wait_table.people))
         forecaster.wait_table_for(facts.seconds, facts.seconds)
-        outlook = outlook_on(wait_table)
+        wait_reader = wait_reader_on(wait_table)
         for place in (1, 50, 10**6):
             found = (
-                outlook.random(START_MS, now_ms)
+                wait_reader.random(START_MS, now_ms)
                 if method == "random"
-                else outlook.fifo(place, START_MS, now_ms)
+                else wait_reader.fifo(place, START_MS, now_ms)
             )
             assert found is None or 0 <= found.p50_s <= 4 * BELIEVED_S
 
@@ -248,14 +248,14 @@ def test_a_room_three_times_as_large_with_three_times_the_line_waits_as_long(
 ) -> None:
     one = Past(method=method, stay_s=stay_s)
     three = Past(method=method, stay_s=stay_s, times=3)
-    small, large = outlook_on(one.wait_table(700)), outlook_on(three.wait_table(2_100))
+    small, large = wait_reader_on(one.wait_table(700)), wait_reader_on(three.wait_table(2_100))
     for place in (1, 10, 70, 300, 700):
         came_ms = one.now_ms - 60_000
         said = [
-            outlook.random(came_ms, one.now_ms)
+            wait_reader.random(came_ms, one.now_ms)
             if method == "random"
-            else outlook.fifo(times * place, came_ms, one.now_ms)
-            for times, outlook in ((1, small), (3, large))
+            else wait_reader.fifo(times * place, came_ms, one.now_ms)
+            for times, wait_reader in ((1, small), (3, large))
         ]
         assert said[0]
         assert said[1]
@@ -410,7 +410,7 @@ def test_a_first_page_is_told_no_moment_before_it_asks_in_whole_seconds(random_b
     wait_table = WaitTable(
         START_MS, (0.0, 9.0), (0.0, 1.0), ((-0.01, 0.0, 0.01, 0.02),) * len(LEADS_S)
     )
-    ledger.waits.outlook.take(wait_table, START_MS, START_MS)
+    ledger.waits.wait_reader.take(wait_table, START_MS, START_MS)
     held = ledger.arrive(b"a newcomer's", START_MS, random_bits)
     told = quantiles(held.estimate or Estimate(-1, -1, -1))
     assert told == (ceil(held.refresh_ms / 1000),) * 4
@@ -423,12 +423,12 @@ def test_before_sessions_have_ended_only_free_units_are_promised() -> None:
     )
     wait_table = past.forecaster.wait_table
     assert wait_table
-    outlook = outlook_on(wait_table)
-    assert outlook.decides
-    near = outlook.fifo(40, START_MS - 60_000, past.now_ms)
+    wait_reader = wait_reader_on(wait_table)
+    assert wait_reader.decides
+    near = wait_reader.fifo(40, START_MS - 60_000, past.now_ms)
     assert near
     assert near.p50_s < 20
-    assert outlook.fifo(60, START_MS - 60_000, past.now_ms) is None
+    assert wait_reader.fifo(60, START_MS - 60_000, past.now_ms) is None
 
 
 def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_not_silenced() -> (
@@ -440,7 +440,7 @@ def test_where_sessions_ended_but_their_ages_were_not_told_the_measured_pace_is_
         past.now_ms,
     )
     assert past.forecaster.wait_table
-    assert not outlook_on(past.forecaster.wait_table).decides
+    assert not wait_reader_on(past.forecaster.wait_table).decides
 
 
 def test_a_line_that_is_over_is_forgotten() -> None:
@@ -451,11 +451,11 @@ def test_a_line_that_is_over_is_forgotten() -> None:
 
 
 def test_another_method_needs_another_sketch() -> None:
-    outlook = outlook_on(Past().wait_table(100))
-    outlook.expect(False)
-    assert outlook.wait_table
-    outlook.expect(True)
-    assert outlook.wait_table is None
+    wait_reader = wait_reader_on(Past().wait_table(100))
+    wait_reader.expect(False)
+    assert wait_reader.wait_table
+    wait_reader.expect(True)
+    assert wait_reader.wait_table is None
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -477,27 +477,27 @@ def test_two_data_centers_agree_on_who_is_before_someone(
     )
     wait_table = forecaster.wait_table_for(here, here)
     assert wait_table
-    outlook = Outlook()
-    outlook.take(wait_table, START_MS + 400_000, START_MS + 400_000)
+    wait_reader = WaitReader()
+    wait_reader.take(wait_table, START_MS + 400_000, START_MS + 400_000)
     ends_ms = (first + mine + 1) * 1_000
     own = sum(count for second, count in here.items() if second <= first + mine)
     everybody = sum(count for second, count in whole.items() if second <= first + mine)
-    assert own + outlook._elsewhere(wait_table, ends_ms) == pytest.approx(
+    assert own + wait_reader._elsewhere(wait_table, ends_ms) == pytest.approx(
         everybody, rel=0.1, abs=41
     )
 
 
 def test_a_table_is_read_by_places_also_where_the_method_has_just_changed() -> None:
     """And never with what was read of the table before it."""
-    outlook = outlook_on(Past().wait_table(100))
+    wait_reader = wait_reader_on(Past().wait_table(100))
     for method, waiting in (("fifo", 40), ("random", 2_000), ("fifo", 700)):
         wait_table = Past(method=method).wait_table(waiting)
         now_ms = wait_table.made_ms
-        outlook.fifo(5, START_MS, now_ms)
-        outlook.take(wait_table, now_ms, now_ms)
+        wait_reader.fifo(5, START_MS, now_ms)
+        wait_reader.take(wait_table, now_ms, now_ms)
         for place in (1, 30, 400):
-            fresh = outlook_on(wait_table).fifo(place, START_MS, now_ms)
-            assert outlook.fifo(place, START_MS, now_ms) == fresh
+            fresh = wait_reader_on(wait_table).fifo(place, START_MS, now_ms)
+            assert wait_reader.fifo(place, START_MS, now_ms) == fresh
 
 
 @given(st.floats(0, 5_000), st.floats(0, 5_000))
@@ -556,12 +556,12 @@ def test_those_who_were_told_something_else_hear_why_and_newcomers_do_not(
     told = [system.two_seconds(limit) for _ in range(60)]
     assert {wait_table.change for wait_table in told} == {"", word}
     wait_table = next(wait_table for wait_table in told if wait_table.change == word)
-    outlook = outlook_on(wait_table)
+    wait_reader = wait_reader_on(wait_table)
     for came_ms, said in ((wait_table.made_ms - 300_000, word), (wait_table.made_ms - 10_000, "")):
         found = (
-            outlook.random(came_ms, wait_table.made_ms)
+            wait_reader.random(came_ms, wait_table.made_ms)
             if method == "random"
-            else outlook.fifo(100, came_ms, wait_table.made_ms)
+            else wait_reader.fifo(100, came_ms, wait_table.made_ms)
         )
         assert found
         assert found.change == said

@@ -8,8 +8,8 @@ from random import Random
 from admission_world import START_MS, small_room
 
 from greenroom.admission.forecast.forecast import Forecaster, ForecastInput
-from greenroom.admission.messages.outlook import Outlook
 from greenroom.admission.messages.sync import SyncUp
+from greenroom.admission.messages.wait_reader import WaitReader
 from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.model.visit import Estimate
 
@@ -101,11 +101,11 @@ class Past:
         return self.forecaster.wait_table
 
 
-def outlook_on(wait_table: WaitTable) -> Outlook:
+def wait_reader_on(wait_table: WaitTable) -> WaitReader:
     """As a data center sees it that got it at once and has the same clock."""
-    outlook = Outlook()
-    outlook.take(wait_table, wait_table.made_ms, wait_table.made_ms)
-    return outlook
+    wait_reader = WaitReader()
+    wait_reader.take(wait_table, wait_table.made_ms, wait_table.made_ms)
+    return wait_reader
 
 
 def quantiles(estimate: Estimate) -> tuple[float, float, float, float]:

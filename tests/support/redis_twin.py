@@ -20,7 +20,7 @@ from greenroom.admission.ledger.failures import WINDOW_MS, parts_of
 from greenroom.admission.ledger.ledger import Ledger
 from greenroom.admission.ledger.moving_places import move_among
 from greenroom.admission.ledger.visiting import visit
-from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.line_counts import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.ledgers.redis.answers import (
     ARRIVE,

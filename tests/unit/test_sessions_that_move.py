@@ -270,10 +270,10 @@ def test_a_place_from_before_the_visitor_was_let_in_elsewhere_is_dropped() -> No
     assert two.paris.poll(one, key, two.now_ms, 1).standing is Standing.ADMITTED
     two.let_in_ms = two.now_ms
     two.now_ms += 500
-    lost = two.oslo.census.lost
+    lost = two.oslo.line_counts.lost
     assert two.reach(two.oslo, one=one).standing is Standing.ACTIVE
     assert one not in two.oslo.line.slots
-    assert two.oslo.census.lost == lost + 1
+    assert two.oslo.line_counts.lost == lost + 1
 
 
 def test_two_thousand_movers_at_once_are_claimed_in_turns() -> None:

@@ -1,5 +1,5 @@
-"""Who wants to be called, beside the ledgers: one sealed row for each place, in a file that
-overwrites what it deletes. The file exists from the first row on.
+"""The store of visitors who want to be called: one sealed row for each place, in a file that
+overwrites what it deletes and exists from the first row on.
 """
 
 import asyncio
@@ -20,36 +20,36 @@ T = TypeVar("T")
 
 
 class CallStore(Protocol):
-    """Methods raise StorageFailed. A row is named by the room and the ticket id of its place."""
+    """Methods raise StorageFailed. The key of a row is room and ticket id."""
 
     async def put(self, room: str, ticket_id: bytes, sealed: bytes, was: bytes | None) -> bool:
-        """Replaces `was` (None: no row). False, and nothing is changed, if there is another one."""
+        """Replaces `was` (None: no row). False, and nothing changes, if the row is another one."""
 
     async def get(self, room: str, ticket_id: bytes) -> bytes | None: ...
 
     async def drop(self, room: str, ticket_id: bytes) -> None: ...
 
     async def move(self, room: str, old: bytes, new: bytes) -> None:
-        """The place goes on under the id `new`, which keeps the row that it has."""
+        """Unless `new` has a row already."""
 
     async def ids(self) -> list[tuple[str, bytes]]: ...
 
     async def take(self, name: str, limit: int, lasts_ms: int) -> bool:
-        """Counts one under `name`. False: there were `limit` since the first, `lasts_ms` ago at most."""
+        """Counts one use of `name`. False: above `limit` in `lasts_ms` from the first."""
 
     async def block(self, name: str, lasts_ms: int) -> None:
-        """`take` fails for so long."""
+        """Makes `take` fail for `lasts_ms`."""
 
 
 async def bring(former: CallStore, store: CallStore) -> None:
-    """A data center that was the only one kept its rows in its own Redis, which may be this one."""
+    """Moves rows from the Redis of a data center that was the only one; it may be the same Redis."""
     probe = f"bring:{secrets.token_hex(8)}"
     await former.take(probe, 1, _PROBE_MS)
     if not await store.take(probe, 1, _PROBE_MS):
-        return  # it is this one
+        return  # the same Redis
     for row in await former.ids():
         sealed = await former.get(*row)
-        if sealed is not None:  # there may be one that a process brought before it was killed
+        if sealed is not None:  # `store` may have it from a process that was killed in between
             await store.put(*row, sealed, None)
             await former.drop(*row)
 
@@ -57,7 +57,7 @@ async def bring(former: CallStore, store: CallStore) -> None:
 _BLOCKED = 1 << 30
 _PROBE_MS = 10_000
 _AGAIN_MS = 60_000
-"""What is blocked is not written again sooner."""
+"""A block that this would lengthen by less is not written."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -70,8 +70,8 @@ CREATE TABLE IF NOT EXISTS taken (
 
 
 class CallFile:
-    """For one process. Works in a thread of its own: each change waits for the disk, and requests must
-    not take up the threads that look up names.
+    """For one process. Has a thread of its own: each change waits for the disk, and must not take up
+    the threads that look up names.
     """
 
     def __init__(self, data: Path, clock: Clock) -> None:

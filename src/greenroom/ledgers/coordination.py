@@ -1,5 +1,5 @@
 """Which process syncs a data center (sync lock), and which is the coordinator (leader lease). Both
-are given up by not being renewed, so a dead process needs no one to clean up after it.
+expire unless renewed, so nobody cleans up after a dead process.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ PERMIT_REQUESTS_MAX = 1_000
 
 
 class LeaseTerm(msgspec.Struct, frozen=True):
-    """Every step of a leader names both fields, and is refused once another term has begun."""
+    """Every step of a leader names both fields; it is refused once another term has begun."""
 
     holder: str
     number: int
@@ -31,7 +31,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class SavedState(msgspec.Struct, frozen=True):
-    """Another `life`: the server may have forgotten its last writes."""
+    """A new `life`: the server may have lost its last writes."""
 
     now_ms: int
     life: str
@@ -48,9 +48,7 @@ class LeaderLease(Protocol):
     """Every method raises StorageFailed."""
 
     async def submit(self, data_center: str, report: bytes, candidate: str) -> Submission:
-        """Replaces an older report (an empty one: nothing). An empty candidate does not want to
-        lead.
-        """
+        """Replaces an older report, unless it is empty. An empty candidate does not want to lead."""
 
     async def next_answer(self, data_center: str, wait_s: float) -> bytes | None:
         """None after `wait_s` (at least 10 ms)."""
@@ -58,7 +56,7 @@ class LeaderLease(Protocol):
     async def load(self, term: LeaseTerm) -> SavedState | None: ...
 
     async def collect(self, term: LeaseTerm, wait_s: float) -> list[tuple[str, bytes]] | None:
-        """Waits for the first report. None when the term is over."""
+        """Waits for the first report. None: the term is over."""
 
     async def commit(
         self,
@@ -67,7 +65,7 @@ class LeaderLease(Protocol):
         forgotten: Sequence[str] = (),
         answers: Iterable[tuple[str, bytes]] = (),
     ) -> bool:
-        """Writes rows, hands out answers and renews the term, in one step. False: the term is over,
+        """Writes rows, sends answers and renews the term, in one step. False: the term is over, and
         nothing was done.
         """
 
@@ -75,45 +73,43 @@ class LeaderLease(Protocol):
 
 
 class SyncLock(Protocol):
-    """Two holders at once would do no harm, because reports and answers are absolute counters.
-    Every method raises StorageFailed.
-    """
+    """Two holders at once do no harm: counters are absolute. Every method raises StorageFailed."""
 
     async def acquire(self) -> bool:
         """False while another process holds it."""
 
     async def leave(self) -> bool:
-        """Returns whether this was the last process of the data center. A process that died counts
-        as present for LOCK_MS.
+        """Returns whether this was the last process of the data center; a dead one counts for
+        LOCK_MS.
         """
 
     async def request_permits(self, room_id: str, want: int, wait_s: float) -> None:
         """Returns when the holder's answer has been applied, or after `wait_s`."""
 
     async def permit_requests(self, wait_s: float) -> list[PermitRequest]:
-        """None after `wait_s`."""
+        """Empty after `wait_s`."""
 
     async def acknowledge(self, processes: Collection[str]) -> None: ...
 
 
 class LedgerStore(Protocol):
-    """Ledgers of all rooms of one data center; each call is one round trip. None raises: a room
-    that cannot be reached is left out, which costs utilisation only.
+    """Ledgers of all rooms of one data center; each call is one round trip. Never raises: a room that
+    cannot be reached is left out, which costs utilisation only.
     """
 
     async def sync_up(self, wants: Mapping[str, int]) -> dict[str, SyncUp]:
-        """By room id; the number is permits needed because the lease ran dry (0: none)."""
+        """`wants`: by room id, permits needed because the lease ran dry (0: none)."""
 
     async def farewell(self) -> dict[str, SyncUp]:
-        """The ledgers admit no visitor and renew no session before the next answer. Rooms without a
-        fence are left out.
+        """The ledgers then admit no visitor and renew no session before the next answer. Leaves out
+        rooms without a fence.
         """
 
     async def sync_down(self, downs: Mapping[str, SyncDown]) -> None:
-        """In any order and any number of times."""
+        """Answers may come in any order and repeatedly."""
 
 
 Borrow = Callable[[str, int], Awaitable[None]]
-"""(room id, permits wanted). Returns when the answer has been applied, or when there will be none.
-Never raises.
+"""Takes room id and permits wanted. Returns when the answer has been applied or will not come. Never
+raises.
 """

@@ -1,5 +1,5 @@
-"""Seeds and results of draws in the data directory. A seed is HMAC(secret, draw id), so nothing can
-be lost in a crash. Who can read the secret can compute every order beforehand.
+"""Seeds and results of draws in the data directory. A seed is HMAC(secret, draw id), so a crash loses
+none. Whoever can read the secret can compute every order beforehand.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _DRAW_ID = re.compile(r"[0-9a-f]{32}")
 
 class DrawFiles:
     def __init__(self, data: Path, entropy: Callable[[int], bytes] = os.urandom) -> None:
-        """Nothing is read or written before it is needed."""
+        """Touches the disk only when needed."""
         self._path = data / SECRET_FILE
         self._folder = data / FOLDER
         self._entropy = entropy
@@ -87,7 +87,7 @@ class DrawFiles:
             raise StorageFailed(f"{self._where(draw_id)} is not a draw: {error}") from None
 
     def keep(self, draw: Draw) -> Draw:
-        """Returns the draw that was kept first. Raises StorageFailed."""
+        """Returns the first draw kept, which may be another process's. Raises StorageFailed."""
         new = self._folder / f".{draw.draw}.{os.getpid()}"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -145,7 +145,7 @@ class DrawFiles:
         return draw
 
     def _read_secret(self) -> bytes:
-        """A bad file is never replaced: the seeds already promised depend on it."""
+        """Never replaces a bad file: seeds already promised depend on it."""
         try:
             secret = bytes.fromhex(self._path.read_text("ascii"))
         except FileNotFoundError:
@@ -157,7 +157,7 @@ class DrawFiles:
         return secret
 
     def _make_secret(self) -> bytes:
-        """Synced before any seed is made; of concurrent processes one wins."""
+        """Synced before any seed is made; one of concurrent processes wins."""
         new = self._path.with_name(f".{SECRET_FILE}.{os.getpid()}")
         try:
             _write(new, self._entropy(SECRET_BYTES).hex().encode() + b"\n", 0o600)

@@ -1,7 +1,7 @@
-"""The journal on disk (docs/explanation/journal-format.md). `append` returns when the frame is in
-the page cache, which the death of this process cannot take away; a power cut can, up to the last
+"""The journal on disk (docs/explanation/journal-format.md). `append` returns when the frame is in the
+page cache, which survives the death of this process; a power cut may lose what follows the last
 `sync`. What the disk refused is cut off before anything else is written. An incomplete frame at the
-very end was never acknowledged and is cut off; anything else that does not check is damage, and the
+end was never acknowledged and is cut off; anything else that fails its check is damage, and the
 intact frames on both sides are kept.
 """
 
@@ -20,8 +20,6 @@ from pathlib import Path
 
 from greenroom.errors import StorageFailed
 
-# The journal's format: a header, then frames; and how to find the intact ones in a damaged file.
-#
 # Header: magic (8 bytes), version (u32), CRC-32 of both. Frame: length (u32), CRC-32 of the
 # payload begun at the length (u32), payload. Big-endian. A length of zero is no frame, so a
 # stretch of zeros, which a power cut may leave, is never read as one.
@@ -30,10 +28,10 @@ MAGIC = b"GREENJNL"
 VERSION = 1
 
 PAYLOAD_MAX = 4 * 1024 * 1024
-"""A reader uses one window of a little more."""
+"""A reader's window is a little larger."""
 
 RESYNC_BYTES_MAX = 1 << 30
-"""About a second; the rest counts as damaged."""
+"""Searched for intact frames, about a second; the rest counts as damaged."""
 
 FRAME_HEAD = struct.Struct(">II")
 HEADER_SIZE = 16
@@ -64,7 +62,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes]:
-    """Adds every stretch between intact frames to `damaged`."""
+    """Yields intact payloads; adds every stretch between them to `damaged`."""
     unpack, head_size, crc32 = FRAME_HEAD.unpack_from, FRAME_HEAD.size, zlib.crc32
     while at < end:
         window = os.pread(file, min(_WINDOW, end - at), at)
@@ -78,14 +76,14 @@ def scan(file: int, at: int, end: int, damaged: list[Stretch]) -> Iterator[bytes
             yield payload
             used = begin + length
         at += used
-        if not used:  # a window holds at least one whole frame, so what begins here is not intact
+        if not used:  # a window holds at least one whole frame, so what begins here is damaged
             following = _next_intact(file, at, end)
             damaged.append((at, following))
             at = following
 
 
 def torn(file: int, at: int, end: int) -> bool:
-    """Whether a kill or power cut leaves this of a write."""
+    """Whether this is what a kill or power cut leaves of a write."""
     head = os.pread(file, FRAME_HEAD.size, at)
     if len(head) < FRAME_HEAD.size:
         return True
@@ -174,13 +172,11 @@ class Damage:
 
 
 class FileJournal:
-    """Used by one process. `append`, `sync` and `compact` may be called from different threads.
-    Replay first.
-    """
+    """For one process; `append`, `sync` and `compact` may be called from different threads."""
 
     def __init__(self, path: Path) -> None:
-        """Mode 600, directory mode 700. Raises StorageFailed when another process uses it, when it
-        can be neither opened nor made, and when it is not a journal of this version.
+        """Mode 600, directory mode 700. Raises StorageFailed: another process uses it, it can be
+        neither opened nor made, or it is no journal of this version.
         """
         self.path = path
         self.damage: tuple[Damage, ...] = ()
@@ -201,14 +197,11 @@ class FileJournal:
 
     @property
     def size(self) -> int:
-        """Header included; 0 for a new file. Exact once replayed."""
+        """With the header; 0 for a new file. Exact once replayed."""
         return self._end
 
     def append(self, payload: bytes) -> None:
-        """Once returned, killing the process cannot lose it. Raises StorageFailed when the disk
-        refuses, having added nothing; ValueError for an empty payload or one above
-        frames.PAYLOAD_MAX.
-        """
+        """Raises StorageFailed when the disk refuses, having added nothing; ValueError as `framed`."""
         frame = framed(payload)
         if not self._replayed:
             self._read_through()
@@ -218,7 +211,7 @@ class FileJournal:
             self._write(frame)
 
     def replay(self) -> Iterator[bytes]:
-        """In order; settles a torn end and damage when read to the end. Raises StorageFailed."""
+        """Repairs a torn end and damage once read to the end. Raises StorageFailed."""
         damaged: list[Stretch] = []
         with self._guard:
             self._refuse_closed()
@@ -235,8 +228,8 @@ class FileJournal:
             os.close(file)
 
     def sync(self) -> None:
-        """For a background thread. Raises StorageFailed when the disk refuses, also when the file
-        was removed: it has been written again by then.
+        """For a background thread. Raises StorageFailed when the disk refuses, or when the file was
+        removed, after writing it again.
         """
         with self._guard:
             if self._file < 0:
@@ -260,8 +253,8 @@ class FileJournal:
             os.close(file)
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
-        """A kill at any instant leaves the old file or the new one, whole. `since`: `size` when the
-        payloads were collected; later frames are carried over. Raises StorageFailed; the old file
+        """Replaces all frames up to `since` (the `size` when the payloads were collected; default:
+        all). A kill leaves the old file or the new one, whole. Raises StorageFailed; the old file
         then stays in use.
         """
         if not self._replayed:
@@ -274,9 +267,8 @@ class FileJournal:
         """Call `sync` before if a power cut matters. May be called twice."""
         with self._compacting, self._guard:
             if self._lock >= 0:
-                with contextlib.suppress(
-                    OSError
-                ):  # closing is not enough where the application has forked a process that lives on
+                # closing is not enough if a forked process of the application lives on
+                with contextlib.suppress(OSError):
                     fcntl.flock(self._lock, fcntl.LOCK_UN)
             for file in (self._file, self._lock):
                 if file >= 0:
@@ -303,7 +295,7 @@ class FileJournal:
             self._sync_folder()
 
     def _take_lock(self) -> None:
-        """A file of its own, because compaction replaces the journal. A read-only disk without one
+        """In a file of its own, because compaction replaces the journal. A read-only disk without one
         needs none.
         """
         path = self.path.with_name(self.path.name + ".lock")
@@ -323,7 +315,7 @@ class FileJournal:
             raise StorageFailed(
                 f"{self.path}: is in use by another greenroom (process {owner})"
             ) from None
-        with contextlib.suppress(OSError):  # a courtesy for the message above
+        with contextlib.suppress(OSError):  # for the message above
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
 
@@ -339,7 +331,7 @@ class FileJournal:
             )
         if header().startswith(head) or all_zero(
             self._file, 0, self._end
-        ):  # died while it was being made
+        ):  # killed while creating it
             self._ragged = self._end > 0
             self._end = 0
         elif next(scan(self._file, HEADER_SIZE, self._end, []), None) is None:
@@ -363,9 +355,8 @@ class FileJournal:
         if damaged:
             copy = self._put_aside() if self._writable else None
             self.damage = tuple(Damage(begin, stop - begin, copy) for begin, stop in damaged)
-            with contextlib.suppress(
-                StorageFailed
-            ):  # without room for a clean file the damaged one is as good: it is read again
+            # without room for a clean file the damaged one stays, and is repaired the next time
+            with contextlib.suppress(StorageFailed):
                 self.compact(scan(file, HEADER_SIZE, end, []))
 
     def _put_aside(self) -> Path | None:
@@ -469,7 +460,7 @@ class FileJournal:
             os.close(folder)
 
     def _duplicate(self, otherwise: str) -> int:
-        """A compaction may close the first descriptor."""
+        """A compaction may close the original descriptor."""
         try:
             return os.dup(self._file)
         except OSError as error:  # the process has used up its file descriptors
@@ -506,14 +497,13 @@ def _write_all(file: int, data: bytes | bytearray) -> int:
     return len(data)
 
 
-# A journal created on the first write: a thousand rooms without visitors need no files.
-
-
 class LateJournal:
+    """Created on the first write: a thousand rooms without visitors need no files."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.emptied = path.exists() and not path.stat().st_size
-        """Only a kill while the file is made leaves it like that."""
+        """A kill while the file was created left it empty."""
         self._file = FileJournal(path) if path.exists() else None
 
     @property
@@ -537,7 +527,6 @@ class LateJournal:
             self._file.sync()
 
     def compact(self, payloads: Iterable[bytes], since: int | None = None) -> None:
-        # Without a file there is no history to replace.
         if self._file:
             self._file.compact(payloads, since)
 

@@ -1,7 +1,7 @@
-"""The ledger of one room inside this process. No answer is given before its record is in the
-journal. When the disk refuses, the newest admission is undone and admissions stop; each second the
-disk is tried again, and the whole room is written afresh before admissions go on. So the file is
-either complete or not written.
+"""The ledger of one room inside this process. No answer is given before its record is in the journal.
+When the disk refuses, the newest admission is undone and admissions stop; each second the disk is
+tried again, and the whole room is written before admissions continue. So the file is either complete
+or not written.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from greenroom.model.visit import Outcome, Standing, Ticket
 HERE = "here"
 
 DRY_MS = 50
-"""A flood would request one each time."""
+"""Between two syncs of a ledger without permits: a flood would cause one per request."""
 
 SYNC_LEAST_MS, SYNC_MOST_MS = 250, 1_500
 RETRY_MS = 1_000
@@ -36,10 +36,10 @@ SNAPSHOT_RECORDS = 40_000
 
 
 class Journal(Protocol):
-    """`append` returns only when the record would survive kill -9."""
+    """`append` returns when the record survives kill -9."""
 
     def append(self, records: bytes) -> None:
-        """Raises StorageFailed, having written nothing that a reader would see."""
+        """Raises StorageFailed, having written nothing readable."""
 
 
 class Gauges(NamedTuple):
@@ -82,8 +82,8 @@ class MemoryLedger:
         journal: Journal | None,
         records: Iterable[bytes] | LedgerMemory,
     ) -> "MemoryLedger":
-        """`records`: payloads from the journal, oldest first. The clock must not be behind
-        `LedgerMemory.latest_ms`. Raises ValueError for payloads that are not records.
+        """`records`: from the journal, oldest first; ValueError if they are none. The clock must not
+        be behind `LedgerMemory.latest_ms`.
         """
         memory = records if isinstance(records, LedgerMemory) else remember(records)
         ledger = cls(room, clock, getrandbits, journal)
@@ -124,7 +124,7 @@ class MemoryLedger:
         then(Outcome(Standing.GONE))
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
-        # Not written down: a restart gives all waiters a whole refresh.
+        # not stored: a restart gives all waiters a whole refresh
         self.ledger.keep(ticket_id, gap_ms, self._now_ms())
 
     def line_table(self, then: TableThen) -> None:
@@ -135,8 +135,7 @@ class MemoryLedger:
     def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:  # noqa: ARG002 - this ledger finds the place by its id
         was = self.ledger.leave(ticket_id, self._now_ms())
         if self.ledger.lease.freed:
-            # the next newcomer gets the unit, however recent the last sync; each one was an
-            # admission, so no flood
+            # the next newcomer gets the unit at once; each freed unit was an admission, so no flood
             self._dry_ms = 0
         self._write_log()
         then(Outcome(was))
@@ -178,7 +177,7 @@ class MemoryLedger:
         self._room = room
         self.ledger.configure(room, now_ms)
         self.coordinator.configure(room)
-        self._behind = False  # the coordinator must hear of it now
+        self._behind = False  # the coordinator must get it now
         self.tick()
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
@@ -231,9 +230,7 @@ class MemoryLedger:
         return self.ledger.halted
 
     def tick(self) -> int:
-        """Returns when to tick next: now, when so much is due that visitors are served in
-        between.
-        """
+        """Returns when to tick next: now, if more is due, so that visitors are served in between."""
         now_ms = self._now_ms()
         ledger = self.ledger
         more = ledger.sweep(now_ms, SWEEP_SLICE)
@@ -246,7 +243,7 @@ class MemoryLedger:
         return now_ms if more else self._tick_ms
 
     def gauges(self) -> Gauges:
-        """May include sessions that ended within the last quarter of a second."""
+        """May include sessions that ended in the last quarter of a second."""
         ledger, now_ms = self.ledger, self._now_ms()
         ledger.lease.trim(now_ms)
         return Gauges(
@@ -280,7 +277,7 @@ class MemoryLedger:
     # -- inside ------------------------------------------------------------------------------------
 
     def _exchange(self, now_ms: int) -> None:
-        """In one process the messages are handed over."""
+        """A sync inside one process."""
         ledger = self.ledger
         for _ in range(3):
             ledger.apply(
@@ -314,10 +311,10 @@ class MemoryLedger:
         ledger.log.clear()
         if self._journal is None:
             return True
-        if ledger.halted:  # the room is written down afresh when the disk is back
+        if ledger.halted:  # the whole room is written when the disk is back
             return False
         try:
-            for start in range(0, len(records), SNAPSHOT_RECORDS):  # a draw moves everybody at once
+            for start in range(0, len(records), SNAPSHOT_RECORDS):  # a draw changes every place
                 self._journal.append(b"".join(records[start : start + SNAPSHOT_RECORDS]))
         except StorageFailed:
             ledger.halted = True
@@ -345,7 +342,7 @@ def _payloads(memory: LedgerMemory) -> Iterator[bytes]:
 
 
 REST_LEAST_MS, REST_MOST_MS = 10, 250
-"""A new room is seen within a quarter of a second, and requests are served in between."""
+"""A new room is noticed within a quarter of a second; requests are served in between."""
 
 WORK_MS = 5
 
@@ -359,7 +356,6 @@ class TickLoop:
         clock: Clock,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        """`on_error` receives errors, and the loop goes on."""
         self._ledgers = ledgers
         self._now_ms = clock.now_ms
         self._on_error = on_error
@@ -370,7 +366,7 @@ class TickLoop:
             await asyncio.sleep(await self.tick_due() / 1000)
 
     async def tick_due(self) -> int:
-        """Returns milliseconds to rest."""
+        """Returns how many ms to rest."""
         ledgers = self._ledgers()
         self._due = {room_id: self._due.get(room_id, 0) for room_id in ledgers}
         began_ms = self._now_ms()

@@ -1,4 +1,4 @@
-"""What the decision service asks of a room's ledger and of draws, wherever they live."""
+"""The decision service's interfaces to a room's ledger and to draws, wherever they live."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -18,31 +18,29 @@ def nobody(_: Outcome) -> None: ...
 
 
 class LedgerPort(Protocol):
-    """One room's ledger in one data center. Every operation answers through `then`, exactly once,
-    at once or later. An answer that cannot be given is a WAITING outcome without an estimate: never
-    an admission, never an exception.
+    """One room's ledger in one data center. Every operation calls `then` exactly once, now or later.
+    Where there is no answer it gets a WAITING outcome without an estimate, never an admission or an
+    exception.
     """
 
     def arrive(self, ticket_id: bytes, key: int, then: Then) -> None:
         """ADMITTED, or WAITING outside the line (position 0) until the ticket comes back."""
 
     def arrive_provisionally(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """ADMITTED for some seconds while there is room to spare, else WAITING, and nothing is
-        remembered. Where permits may be had elsewhere, the answer takes up to two seconds. A `view`
-        in that time makes the session a full one.
+        """ADMITTED for some seconds while there is room to spare; a `view` in that time makes the
+        session a full one. Else WAITING, with nothing stored. Takes up to two seconds where permits
+        may be had elsewhere.
         """
 
     def poll(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """Takes the place by `key`; ADMITTED, ACTIVE or WAITING. GONE when this ticket id has
-        already had its session.
-        """
+        """Takes the place by `key`: ADMITTED, ACTIVE or WAITING. GONE: this id has had its session."""
 
     def peek(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """As `poll`, but nothing changes. ACTIVE if admitted meanwhile."""
+        """As `poll`, without changing anything. ACTIVE if admitted meanwhile."""
 
     def reclaim(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """Of a visitor who was or may be away: as `peek`, `called` when the turn has
-        come meanwhile, and GONE when that was too long ago.
+        """For a visitor who was or may be away: as `peek`, `called` when the turn has come, GONE when
+        that was too long ago.
         """
 
     def view(self, ticket_id: bytes, then: Then) -> None:
@@ -55,34 +53,29 @@ class LedgerPort(Protocol):
         """
 
     def keep(self, ticket_id: bytes, gap_ms: int) -> None:
-        """For a visitor in front who tries every `gap_ms` only, in vain: keeps the place and the
-        next permit, for one visitor at a time, where permits come rarely.
+        """For a visitor in front who tries only every `gap_ms`: keeps the place and the next permit
+        where permits are rare, for one visitor at a time.
         """
 
     def line_table(self, then: TableThen) -> None:
         """None when it cannot be read. Costs about as much as a hundred polls."""
 
     def leave(self, ticket_id: bytes, key: int = 0, then: Then = nobody) -> None:
-        """Answers what there was: ACTIVE a session, WAITING a place, GONE neither."""
+        """Answers ACTIVE: there was a session; WAITING: a place; GONE: neither."""
 
     def move(self, old: bytes, new: bytes, absent: bool, then: Then) -> None:
-        """The place or session of one ticket id goes on under another one, which nobody has had;
-        the old one is spent.
-
-        Answers what moved: ACTIVE a session, WAITING a place, GONE nothing. `storage_failed`:
-        whether it moved is not known. `absent`: as in `admission.ledger.moving`.
+        """As `admission.ledger.moving`; `new` must be unknown. `storage_failed`: whether it moved is
+        not known.
         """
 
     def extend(self, ticket_id: bytes, times: int, then: Then) -> None:
-        """More time for a session, as `Ledger.extend`."""
+        """As `Ledger.extend`."""
 
     def fail(self, ticket_id: bytes, then: Then) -> None:
-        """The origin failed to answer this visitor, as in `admission.ledger.failures`. ACTIVE or
-        GONE.
-        """
+        """As `admission.ledger.failing.fail`."""
 
     def reenter(self, ticket_id: bytes, key: int, then: Then) -> None:
-        """After a `view` that is GONE with `kept_ms`: as `poll`, by the turn that was kept."""
+        """After a `view` that is GONE with `kept_ms`: as `poll`, by the kept turn."""
 
     def configure(self, room: Room) -> None:
         """Applies from the next operation on; no visitor is expelled."""
@@ -91,19 +84,15 @@ class LedgerPort(Protocol):
         """First in line first."""
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        """Gives visitors in line new keys (a draw). Answers whether that is written down. Repeating
-        changes nothing.
-        """
+        """Gives visitors in line new keys (a draw); idempotent. Answers whether that is stored."""
 
 
 @runtime_checkable
 class PromptLedger(LedgerPort, Protocol):
-    """A ledger in this process: it answers at once. `now_ms` is the time of its own clock."""
+    """A ledger in this process, which answers at once. `now_ms`: by its own clock."""
 
     def arrive_now(self, ticket_id: bytes, now_ms: int, told: bool = True) -> Outcome:
-        """Not `told`: the page does not say how long the wait is, so there need not be an
-        estimate.
-        """
+        """Not `told`: the page shows no wait, so no estimate is needed."""
 
     def poll_now(self, ticket_id: bytes, key: int, now_ms: int) -> Outcome: ...
 
@@ -125,7 +114,6 @@ class DrawStore(Protocol):
         hold: Callable[[Collection[str]], Draw],
         then: Callable[[Draw | StorageFailed], None],
     ) -> None:
-        """The draw that was held, or else what `hold` makes of everybody, published first. `here`:
-        the entries of this data center. The first that is kept counts for all. Calls `then` exactly
-        once, now or later.
+        """The draw that was held, else what `hold` makes of everybody; the first one stored counts for
+        all. `here`: the entries of this data center. Calls `then` exactly once, now or later.
         """

@@ -1,33 +1,32 @@
-"""At what age sessions end, learnt from those that ended and those that are still there.
+"""At what age sessions end: a survival estimate from ended and living sessions.
 
-Theory. Of the sessions that reach step k (five seconds) of their life some end in it: that share is
-the hazard. A session that is still alive is *censored*: it counts as exposed in each step it has
-passed, so a room that has just filled up does not look like one with only short visits.
+Theory. The hazard of step k (five seconds) is the share of sessions reaching it that end in it. A
+living session is *censored*: it is exposed in each step it has passed, so a room that has just
+filled up does not look like one with only short visits.
 
     hazard(k) = (ended(k) + w * prior(k)) / (exposed(k) + w)
     survival(k) = product of (1 - hazard) before k
 
-A step that goes on counts with the part of it that has passed. The prior: no session ends before
-the session duration, and then half of the rest every 42 s (S + Exp(60 s)). Observations count half
-after twenty minutes.
+The current step counts by the part that has passed. Prior: no session ends before the session
+duration S, then half of the rest every 42 s (S + Exp(60 s)). Observations halve in 20 minutes.
 """
 
 from collections.abc import Mapping
 from math import exp
 
-from greenroom.admission.messages.census import AGE_CELL_MS, AGE_CELLS
+from greenroom.admission.messages.line_counts import AGE_CELL_MS, AGE_CELLS
 
 PRIOR_WEIGHT = 2.0
 PRIOR_MEAN_S = 60.0
 STEPS_PER_FADE = 12
 FADE = 0.5 ** (1 / 20)
-"""Per minute: observations count half after 20 minutes."""
+"""Per minute."""
 LEAST_PASSED = 0.2
-"""Before it, chance decides which reports have come."""
+"""Earlier in a step, chance decides which reports have come."""
 SURE = 0.999
 """Survival stays positive."""
 SILENT_STEPS = 2
-"""Nothing of a silent time counts, neither ends nor survival."""
+"""Silent for longer, neither ends nor survival count."""
 GAP_STEPS = 720
 
 
@@ -47,12 +46,11 @@ class Endings:
     )
 
     def __init__(self, session_ms: int, cell: int) -> None:
-        self._alive: dict[
-            str, dict[int, float]
-        ] = {}  # in each data center by step of the beginning
+        # in each data center, by step in which they began
+        self._alive: dict[str, dict[int, float]] = {}
         self._heard: dict[str, int] = {}
         self._cell = cell
-        self._entering: dict[int, float] = {}  # how many began the step that goes on, by age
+        self._entering: dict[int, float] = {}  # sessions that entered the current step, by age
         self._session_ms = 0
         self.configure(session_ms)
 
@@ -66,16 +64,15 @@ class Endings:
         ] * max(0, AGE_CELLS - first)
         self._ended = [0.0] * AGE_CELLS
         self._exposed = [0.0] * AGE_CELLS
-        self._early: dict[
-            int, dict[int, float]
-        ] = {}  # ended in a step that goes on: by when it is over for all who began then, and age
+        # ended in a step that is not over: by when it is over for all who began then, and age
+        self._early: dict[int, dict[int, float]] = {}
 
     @property
     def seen(self) -> float:
         return sum(self._ended) + sum([sum(counts.values()) for counts in self._early.values()])
 
     def hear(self, where: str, cell: int) -> bool:
-        """Returns whether the report covers each step's ends, because none was missed."""
+        """Returns whether no report was missed, so each end is in its step."""
         before = self._heard.get(where, cell)
         self._heard[where] = max(before, cell)
         if cell - before <= SILENT_STEPS:
@@ -94,9 +91,7 @@ class Endings:
                 self._exposed[age] += count
 
     def end(self, where: str, age: int, count: int) -> None:
-        """At this age, in steps; a neighbouring step will do, as machines differ by one. Unknown
-        sessions teach nothing.
-        """
+        """`age` is in steps, and may be one off, as machines differ. Unknown sessions are ignored."""
         last = AGE_CELLS - 1
         age = min(max(0, age), last)
         alive, begun = self._alive.get(where, {}), self._cell - age
@@ -136,7 +131,7 @@ class Endings:
                 self._ended[age] += count
 
     def reconcile(self, sessions: Mapping[str, int]) -> None:
-        """An end counted in a neighbouring step would leave a session that never ends."""
+        """Removes sessions that would never end because their end was counted in another step."""
         for where, most in sessions.items():
             alive = self._alive.get(where, {})
             excess = sum(alive.values()) - most
@@ -150,9 +145,7 @@ class Endings:
                     break
 
     def survival(self, passed: float = 0.0) -> list[float]:
-        """From step 1 on, as far as it says something. `passed`: the reported part of the current
-        step.
-        """
+        """By step, as far as it is known. `passed`: the reported part of the current step."""
         ended, exposed = self._ended, self._exposed
         if passed >= LEAST_PASSED:
             ended, exposed = ended.copy(), exposed.copy()
@@ -170,7 +163,7 @@ class Endings:
         return shares
 
     def living(self, sessions: Mapping[str, int], survival: list[float]) -> list[float]:
-        """Sessions in each step of life; those of unknown age are assumed to be like the others."""
+        """Sessions by age in steps; those of unknown age are assumed to be like the others."""
         ages = [0.0] * (len(survival) - 1)
         oldest = len(ages) - 1
         for where in sessions:

@@ -1,6 +1,6 @@
-"""Future admissions in steps of five seconds: visitors as a fluid. In each step sessions end by age
-and free their units; as many visitors enter as free units, the sliding minute and pacing allow. A
-free unit is used a little later (`reuse`).
+"""Future admissions in steps of five seconds, with visitors as a fluid. In each step sessions end by
+age and free their units; as many visitors enter as free units, the sliding minute and pacing allow. A
+freed unit is used a little later (`reuse`).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ WINDOW_STEPS = 12
 STEPS_MAX = 360
 STEPS_LEAST = 24
 LONG_STEPS = 480
-"""Where sessions last longer than 40 minutes, a step of 10 or 15 s says as much."""
+"""For sessions over 40 minutes, steps of 10 or 15 s are as good."""
 
 
 def ends_of_the_living(
@@ -29,9 +29,8 @@ def ends_of_the_living(
     for ahead in range(1, min(steps + 1, last), stride):
         by_step += [sum(map(mul, weights, shares[ahead:]))] * stride
     del by_step[steps + 1 :]
-    rest = sum(living) - sum(
-        by_step
-    )  # sessions older than all known ones end like the oldest known
+    # sessions older than all known ones end like the oldest known
+    rest = sum(living) - sum(by_step)
     hazard = shares[-1] / survival[-2] if survival[-2] else 1.0
     while len(by_step) <= steps:
         by_step.append(rest * hazard)
@@ -51,13 +50,13 @@ def admissions(
     enough: float,
     idle_s: float,
 ) -> list[float]:
-    """Until `enough`, for at most as many steps as `ends` has. `permits`: granted and unused (their
-    holders do not count); `recent`: admissions in each step of the last minute, oldest first.
+    """Stops at `enough`, or with the last step of `ends`. `permits`: granted and unused; their
+    holders are left out. `recent`: admissions in each step of the last minute, oldest first.
     `idle_s`: from the end of a session to the admission with its unit.
     """
     shares = list(map(float.__sub__, survival, survival[1:]))
     last = len(shares)
-    while last > 1 and not shares[last - 1]:  # all of them where nothing is known of sessions
+    while last > 1 and not shares[last - 1]:  # all steps where nothing is known of sessions
         last -= 1
     backward = shares[last - 1 :: -1]
     late = idle_s / STEP_S

@@ -1,13 +1,13 @@
 """Forecasts the line: learns from reports, simulates the room, and makes the wait table.
 
-Every two seconds while visitors wait without a permit: `endings` learns how old sessions get, and
-`reuse` how long a unit is idle between two of them; `fluid` plays the room forward for up to half
-an hour, scaled by what came true before (`track`); `patience` knows how many give up; `wait_table`
-turns the number of visitors ahead into a wait, and `intervals` knows how far waits stray from it.
-docs/explanation/wait-estimates.md explains each.
+Every two seconds while visitors wait without a permit: `endings` learns how long sessions last, and
+`reuse` how long a unit is idle between two; `fluid` simulates up to half an hour, scaled by how
+earlier forecasts came true (`track`); `patience` estimates how many give up; `wait_table` turns the
+number of visitors ahead into a wait, and `intervals` gives its quantiles
+(docs/explanation/wait-estimates.md).
 
-Until ten sessions have ended, only those get a number who are reached by units that are free
-already. The same reports make the same forecast.
+Until ten sessions have ended, only visitors whom free units reach get a number. The same reports make
+the same forecast.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from greenroom.admission.forecast.patience import UNSEEN_S, Patience
 from greenroom.admission.forecast.reuse import Reuse
 from greenroom.admission.forecast.track import AFTER_MS, Track
 from greenroom.admission.forecast.track import AFTER_MS as DRIFT_AFTER_MS
-from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.line_counts import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncUp
 from greenroom.admission.messages.wait_table import (
     BELIEVED_S,
@@ -47,38 +47,36 @@ from greenroom.model.room import Room
 
 THINK_MS = 2_000
 BLIND_MS = 10_000
-"""When earlier forecasts came true is unknown then."""
+"""After a longer pause it is unknown when earlier forecasts came true."""
 PROBE_MS = 10_000
 PROBED = (0.1, 0.25, 0.5, 0.75, 1.0)
 BELIEVED_ENDS = 10
 LATELY_MS, WHOLE_MS = 60_000, 600_000
 TAIL_STEPS = 120
 MARGIN = 1.5
-"""Played forward until this times those waiting are in: some join before the next forecast."""
+"""The simulation admits this times those waiting: some join before the next forecast."""
 NEWEST_S = FULL_S + RATE_S
 AHEAD_FINER = 1.1
-"""A tenth more people wait a tenth longer."""
+"""Knots are a tenth apart, as a tenth more people wait a tenth longer."""
 SAVED_S = SAVED_US / 1_000_000
 LEASED_S = 60.0
-"""Reports may say more."""
+"""A bound on what reports claim."""
 PATIENT_S = 900.0
 CALLED_S = 2.0
 
 
 class ForecastInput(msgspec.Struct, frozen=True):
-    sessions: Mapping[str, int]  # in each data center that is heard
+    sessions: Mapping[str, int]  # in each reachable data center
     permits: int  # granted and not known to be used
     free: int  # units in the pool
     waiting: int  # without a permit; random: everybody
     ended: int  # sessions, ever
-    seconds: Mapping[int, int]  # the same by arrival second
-    in_line: tuple[
-        Mapping[int, int], ...
-    ] = ()  # in each data center all who wait, with a permit or without, by arrival second
-    returning: tuple[
-        tuple[float, int], ...
-    ] = ()  # (in how many seconds, units) of data centers that are not heard
-    report_age_ms: int = 0  # mean of those who wait: so old is what is known of who is in line
+    seconds: Mapping[int, int]  # `waiting` by arrival second
+    # in each data center all who wait, with a permit or without, by arrival second
+    in_line: tuple[Mapping[int, int], ...] = ()
+    # (in how many seconds, units) of silent data centers
+    returning: tuple[tuple[float, int], ...] = ()
+    report_age_ms: int = 0  # mean age of what is known of those who wait
 
     def standing(self, second: int) -> int:
         return (
@@ -103,13 +101,11 @@ class Forecaster:
         self._recent: dict[int, int] = {}  # admissions of the last minute by second
         self._admitted = self._judged_admitted = 0
         self._random = False
-        self._newest: dict[
-            int, int
-        ] = {}  # everybody who came in the last seconds and waits without a permit
-        self._coming: dict[int, int] = {}  # and with one
-        self._knots: list[
-            tuple[int, int]
-        ] = []  # (arrival second, how many have come by its end and wait), from the first on
+        # arrivals of the last seconds who wait without a permit, and with or without one
+        self._newest: dict[int, int] = {}
+        self._coming: dict[int, int] = {}
+        # (arrival second, waiters who came by its end), from the first on
+        self._knots: list[tuple[int, int]] = []
         self._probe_ms = 0
         self._thought_ms = now_ms
         self.due_ms = now_ms
@@ -117,7 +113,7 @@ class Forecaster:
         self.configure(room)
 
     def configure(self, room: Room) -> None:
-        """Observations of sessions hold unless the duration changes."""
+        """Keeps observations of sessions unless the duration changes."""
         self._total = room.total_active_users
         self._per_minute = room.new_users_per_minute
         self._paced_per_s = (
@@ -145,9 +141,7 @@ class Forecaster:
             self._recent[second] = self._recent.get(second, 0) + count
 
     def meet(self, data_center: str, now_ms: int) -> bool:
-        """False: the first report after a silence, so it is unknown when the ends in between
-        happened.
-        """
+        """False: the first report after a silence, so when sessions ended meanwhile is unknown."""
         self._endings.step(now_ms // AGE_CELL_MS)
         return self._endings.hear(data_center, now_ms // AGE_CELL_MS)
 
@@ -205,7 +199,7 @@ class Forecaster:
         self.wait_table = make(facts, entered, learnt, probing, now_ms)
 
     def _tries(self, seconds: Mapping[int, int]) -> Iterator[tuple[int, int, float]]:
-        """How often those who wait try, as `ledger.refresh` says and the newest wait table."""
+        """How often waiters try, by `ledger.refresh` and the newest wait table."""
         longest_s, before = self._longest_s, 0
         table = None if self._random else self.wait_table
         for second, count in sorted(seconds.items()):
@@ -220,8 +214,8 @@ class Forecaster:
             before += count
 
     def _compare(self, facts: ForecastInput, now_ms: int) -> None:
-        """Not while a data center fell silent or came back: its admissions then come in one report,
-        or in none.
+        """Forgets open forecasts when a data center fell silent or came back: its admissions then
+        come in one report, or in none.
         """
         contacts = frozenset(facts.sessions)
         if contacts != self._contacts:
@@ -339,17 +333,13 @@ class Forecaster:
     def wait_table_for(
         self, mine: Mapping[int, int], everybody_here: Mapping[int, int]
     ) -> WaitTable | None:
-        """With those ahead of its visitors elsewhere. `mine` wait there without a permit, by
-        arrival second; `everybody_here`: with or without one.
+        """Adds who is ahead of a data center's visitors elsewhere. `mine`: its waiters without a
+        permit by arrival second; `everybody_here`: with or without one.
         """
         if self.wait_table is None or self._random:
             return self.wait_table
-        ahead, count, own = (
-            [(second, count) for second, count in self._knots],
-            0,
-            sorted(mine.items()),
-        )
-        index = 0
+        ahead, own = list(self._knots), sorted(mine.items())
+        count = index = 0
         for place, (second, everybody) in enumerate(self._knots):
             while index < len(own) and own[index][0] <= second:
                 count += own[index][1]
@@ -425,8 +415,8 @@ def table(
     paced_per_s: float = float("inf"),
     idle_s: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Ascending knots; beyond what was played the last pace continues. Holders of many `permits`
-    leased ahead of a crowd come first, at `paced_per_s`; nobody enters before `idle_s`.
+    """Ascending knots; beyond the simulation its last pace continues. Holders of `permits` leased
+    ahead of a crowd come first, at `paced_per_s`; nobody enters before `idle_s`.
     """
     before_s = min(permits / paced_per_s, LEASED_S) - SAVED_S
     people, seconds = [0.0], [max(idle_s, before_s)]
@@ -459,7 +449,7 @@ def table(
 
 
 def gone_by(seconds: float, giving_up_per_s: float) -> float:
-    """Places freed per admitted visitor: some of those ahead give up, or have, unseen."""
+    """Places freed per admitted visitor: some of those ahead give up, or have given up unseen."""
     return exp(giving_up_per_s * giving_up_for_s(seconds))
 
 

@@ -1,15 +1,14 @@
-"""The width of intervals, learnt from earlier forecasts: adaptive conformal inference.
+"""Quantiles of waits, learnt from earlier forecasts: adaptive conformal inference.
 
-Theory. A quantile of 75 per cent is right if three in four are in by then. Each time that it comes
-the share that is in moves the width: in a little when it was more, out when it was less. So for any
-distribution of errors the widths drift to where the share is the nominal one. Widths are logarithms
-of factors on the median. Waits of different length have sets of their own, because near ones are
-surer; a wait between two sets is told a mean of both, and teaches both by its part. A set that has
-learnt nothing has half of the next shorter one: chance adds up with the root of the time, and each
-of LEADS_S is four times as long as the one before.
+Theory. A 75 % quantile is right if three in four are in by then. When its time comes, the share that
+is in narrows the width if it was more and widens it if it was less. So for any distribution of errors
+widths drift to where the share is nominal. Widths are logarithms of factors on the median. There is
+a set of widths for each of LEADS_S, because short waits are surer; a wait between two sets uses their
+weighted mean, and teaches both by weight. A set that has learnt nothing has half the next shorter
+one's widths: errors grow with the root of the time, and each lead is four times the one before.
 
-A *pending forecast* is for those who came in one second, and is judged when each quantile has come,
-by how many of them are still in line.
+A *pending forecast* is for the arrivals of one second. When each quantile has come, it is judged by
+how many of them are still in line.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,23 +24,23 @@ from greenroom.admission.messages.wait_table import (
 )
 
 FIRST: Widths = (-0.035, 0.0, 0.035, 0.4)
-"""Half of the time within 3.5 %, for the shortest waits."""
+"""For the shortest waits: half of them within 3.5 %."""
 LEAST = 0.002
-"""Of a quartile from the median, which is not moved: errors on the whole are scaled at once where
-they arise (`track`), and a second correction a whole wait later makes it swing.
+"""Of a quartile from the median. The median stays: `track` corrects its errors at once, and a second
+correction a whole wait later would make it swing.
 """
 STEP = 0.5
-"""Widths move by factors: learning is as quick where forecasts are good to 1 % as where to 50 %."""
+"""Widths move by factors, so learning is as quick for forecasts good to 1 % as for 50 %."""
 TOP, CAUTION = 3, 4.0
 """The last quantile widens this much faster than it narrows: late costs more trust than early."""
 TAUGHT = 0.2
-"""Widths with a smaller part in a wait learn little from it."""
+"""Least weight by which a wait counts as having taught a set."""
 FURTHER = 0.5
-"""Quartile widths of a wait four times as long, before it has taught anything."""
+"""Quartile widths of the next longer set, before it has learnt anything."""
 EARLY_S = 1.0
 """Half of the time between two judgements."""
 LATEST_S = EARLY_S + 0.001
-"""Not due by this is not due in whatever way factors are rounded."""
+"""Not due by then, however factors are rounded."""
 PROBES_MAX = 2_000
 
 
@@ -55,7 +54,7 @@ class PendingForecast:
         self.place = place_of(wait_s)
         self.standing = standing
         self.judged = 0
-        """How many of SHARES have been judged."""
+        """Number of SHARES judged."""
 
 
 class Intervals:
@@ -80,7 +79,7 @@ class Intervals:
         self._front_s = max(self._front_s, second)
 
     def judge(self, standing: Callable[[int], int], giving_up_per_s: float, seen_ms: int) -> None:
-        """`standing`: visitors of a second still in line at `seen_ms`."""
+        """`standing`: visitors of an arrival second still in line at `seen_ms`."""
         soonest = self._soonest()
         for probe in self._probes:
             passed_s = (seen_ms - probe.made_ms) / 1000
@@ -105,7 +104,7 @@ class Intervals:
         self._probes = [probe for probe in self._probes if probe.judged < len(SHARES)]
 
     def _soonest(self) -> list[float]:
-        """For each of SHARES, the least factor on a median, whatever the wait."""
+        """For each of SHARES, the least factor on a median over all waits."""
         return [exp(min(column)) for column in zip(*self._widths, strict=True)]
 
     def forget(self) -> None:
@@ -135,9 +134,7 @@ class Intervals:
 
 
 def learn(widths: list[float], which: int, share: float, weight: float = 1.0) -> None:
-    """Within bounds that keep quantiles in order. `weight`: the part of this judgement, 0 to 1,
-    about these widths.
-    """
+    """Moves one width, within bounds that keep quantiles in order. `weight`: 0 to 1."""
     outward = SHARES[which] - share
     if which == TOP and outward > 0:
         outward *= CAUTION

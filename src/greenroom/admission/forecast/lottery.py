@@ -1,8 +1,8 @@
 """Waits under the random method. With a(t) admissions per second out of n(t) present visitors, a
-present visitor is in by t with probability 1 - exp(-H(t)), H being a / n added up, and n' = joining
-- a - giving up * n. Newcomers keep coming as in the last minute; what of it is more than in the
-last ten fades. Everybody present at one moment is alike, so one forecast is judged by all of them
-at once; a width is a factor on the hazard.
+present visitor is in by t with probability 1 - exp(-H(t)), H being the integral of a / n, and n' =
+joining - a - giving up * n. Newcomers keep joining as in the last minute; the excess over the last
+ten fades. All who are present at one moment are alike, so one forecast is judged by all of them; a
+width is a factor on the hazard.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from greenroom.admission.messages.wait_table import (
     next_knot,
 )
 
-# Whether expected waits have changed so much that people want to know why.
+# Whether expected waits changed enough to tell visitors.
 
 LEAST_S = 60.0
 LEAST_PART = 0.25
@@ -37,14 +37,14 @@ def drifted(expected_s: float, now_s: float) -> str:
 
 ALMOST = 0.999
 NOTHING = 1e-9
-"""Smaller ones would be lost in sums, and the table has to ascend."""
+"""Smaller hazards would be lost in sums, and the table must ascend."""
 ENOUGH = 6.0
 SOON_S = 60.0
-"""The newest rate of joining gives way to the long one over this time."""
+"""Over this time the newest rate of joining gives way to the long-term one."""
 TAIL_STEPS = 12
 STEP = 0.1
 WIDEST = 0.3
-"""Quantiles' hazards are a factor of two apart, and e to the 0.6 is less."""
+"""Keeps quantiles in order: their hazards are a factor of two apart, and exp(0.6) is less."""
 COHORTS_MAX = 400
 
 QuantileTable = tuple[tuple[float, ...], tuple[float, ...]]

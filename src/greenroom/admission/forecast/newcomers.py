@@ -1,8 +1,7 @@
-"""Newcomers who are not in the line yet: their tickets have not come back, or no report of them
-has. Behind `FULL_S` arrivals are assumed to continue as in the seconds before. Those who have a
-permit count in that pace: in the first seconds of a crowd permits leased ahead cover nearly
-everybody in the reports, and none of those who come next. A rise counts at once as far as it is
-more than chance.
+"""Newcomers who are not in the line yet, because their tickets or reports have not come. In the last
+`FULL_S` arrivals are assumed to continue as before, counting those with a permit: in the first
+seconds of a crowd permits leased ahead cover nearly everybody in the reports, and none who come next.
+A rise counts at once as far as it exceeds chance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,8 @@ def with_newcomers(
     made_s: int,
     coming: Mapping[int, int],
 ) -> tuple[tuple[int, int], ...]:
-    """`ahead`: (second, people who came by its end). `newest`: the same people by second; `coming`:
-    those and all who have a permit.
+    """`ahead`: (second, people who came by its end). `newest`: the same people by second; `coming`
+    includes those with a permit.
     """
     full_s = made_s - FULL_S
     unsure = sum([count for second, count in newest.items() if second > full_s])

@@ -1,5 +1,5 @@
-"""Who joins and who gives up: arrivals in line per second, the rate of giving up, and the share
-that is never seen again.
+"""Arrivals in line per second, the rate of giving up, and the share of strays: visitors who are never
+seen again.
 """
 
 from collections import deque
@@ -7,20 +7,20 @@ from collections.abc import Iterable
 
 FADE_MS = 600_000
 SEEN_S = 15_000.0
-"""Seconds of waiting that are worth as much as what strays say."""
+"""Observed waiting that weighs as much as the strays do."""
 UNSEEN_S = 14.0
 """Half of the 20 s until the next try, the grace, and a report."""
 FIRST_S, SOON_S = 22.0, 10.0
-"""From arrival to the second try. Who does not come back after one within SOON_S is a stray."""
+"""From arrival to the second try. A visitor whose last try was within SOON_S is a stray."""
 REPORTED_S = 4.0
 """The grace, and a report."""
 SPREAD = 0.4
-"""Part of an interval between two tries over which those of a crowd are spread."""
+"""Part of the interval between two tries over which a crowd's tries are spread."""
 IN_STEP = 12
-"""After so many tries those of a crowd come at any moment."""
+"""After this many tries a crowd's tries come at any moment."""
 MOST_PER_S = 1 / 60
 STRAYS_SAY_PER_S = 1 / 1_800
-"""Requests without cookies are strays too, so a large share of them says no more than this."""
+"""The highest rate that strays imply: requests without cookies are strays too."""
 REMEMBERED_MS = 600_000
 ARRIVAL_STEP_MS = 5_000
 
@@ -30,9 +30,9 @@ def first_of(every_s: float) -> float:
 
 
 def judged_s(age_s: float, every_s: float) -> float:
-    """How much of the waiting of somebody who arrived this long ago has been judged: if it had ended,
-    that would be known. Waiting is judged one interval between two tries at a time, so that of a
-    crowd in steps, and that of its strays not at all.
+    """How much of the waiting of a visitor who arrived `age_s` ago has been observed: giving up would
+    be known. Known one interval between two tries at a time, so for a crowd in steps, and for its
+    strays not at all.
     """
     steps = (age_s - first_of(every_s) - REPORTED_S) / every_s - 1 + SPREAD / 2
     if steps <= 0.0:
@@ -60,13 +60,12 @@ class Patience:
         self._waited_s = self._lost = self._strays = self._joins = 0.0
         self._joined = 0
         self._rows: dict[int, float] = {}
-        """Arrival second -> how much of the waiting of each who came then has been judged."""
+        """Arrival second -> observed waiting of each visitor."""
         self._marks: deque[tuple[int, int]] = deque([(now_ms, 0)])
 
     def judge(self, waiting: Iterable[tuple[int, int, float]], entered: int, now_ms: int) -> None:
-        """`waiting`: (arrival second, who wait, seconds between two of their tries). Of those who
-        `entered` from the front since the last time all waiting is judged: losses in their last
-        seconds are counted, too.
+        """`waiting`: (arrival second, waiters, seconds between two tries). All waiting of those who
+        `entered` from the front since the last call counts, as their losses did.
         """
         now_s, before_s = now_ms / 1000, self._judged_ms / 1000
         self._judged_ms = max(now_ms, self._judged_ms)
@@ -116,8 +115,8 @@ class Patience:
 
     @property
     def giving_up_per_s(self) -> float:
-        """Without strays and those who come back. Before enough waiting has been judged, as fast as
-        strays went in their first seconds.
+        """Without strays and visitors who come back. Before enough waiting was observed, at the rate
+        of strays in their first seconds.
         """
         strays_per_s = min(STRAYS_SAY_PER_S, self.stray_share / FIRST_S)
         return min(

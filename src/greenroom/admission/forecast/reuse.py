@@ -1,17 +1,16 @@
-"""How long a unit of capacity lies idle between two sessions. By Little's law the mean age of
-permits when their use is reported is the permits that are out, divided by the admissions per
-second: long where visitors come seldom to each data center, short in a crowd. Reports are late by
-their own age.
+"""How long a unit of capacity is idle between two sessions. By Little's law the mean age of permits
+when their use is reported is the permits that are out divided by admissions per second: long where
+visitors are few, short in a crowd. Reports are late by their own age.
 """
 
 GRANTED_S = 0.15
 """Measured in simulated full rooms."""
 PERMIT_S = 0.95
-"""The prior, measured in simulated rooms of 1,500 to 2,000."""
+"""The prior, from simulated rooms of 1,500 to 2,000."""
 WEIGHT = 20.0
 FADE_MS = 45_000
 LONGEST_S = 3.0
-"""Permits of a silent data center stay out longer and say nothing."""
+"""Permits of silent data centers stay out longer."""
 
 
 class Reuse:

@@ -6,7 +6,7 @@ from greenroom.admission.lease import Lease
 from greenroom.admission.ledger import moving_places
 from greenroom.admission.ledger.state import LedgerState
 from greenroom.admission.ledger.transfers import hear
-from greenroom.admission.messages.census import Ages
+from greenroom.admission.messages.line_counts import Ages
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.messages.sync import SyncDown, SyncUp
@@ -35,7 +35,7 @@ def report(ledger: LedgerState, now_ms: int, want: int) -> SyncUp:
     lease, line, reporting = ledger.lease, ledger.line, ledger.reporting
     lease.give_back(now_ms)
     reporting.begin(now_ms, want, line.changed)
-    whole, census = reporting.whole, ledger.census
+    whole, line_counts = reporting.whole, ledger.line_counts
     moves = ledger.moves.report(
         ledger.life_ms,
         ledger.moving_turns.report(now_ms),
@@ -46,7 +46,7 @@ def report(ledger: LedgerState, now_ms: int, want: int) -> SyncUp:
         ledger.data_center, ledger.epoch, reporting.number, now_ms, lease.granted_seen, lease.returned_permits, lease.returned_freed,
         lease.used, lease.over, lease.settled, lease.admitted, lease.ages(now_ms, whole), lease.applied, lease.permits, len(line),
         reporting.seconds(line.seconds), reporting.arrivals_per_s, want,
-        ledger.sessions.ended.report(whole), census.joined, census.lost, census.strays, census.front_s,
+        ledger.sessions.ended.report(whole), line_counts.joined, line_counts.lost, line_counts.strays, line_counts.front_s,
         whole, lease.disconnected_rate, moves, lease.fence_ms, False,
         *((remembers_ms(ledger.empty_ms, now_ms), unknown_ms(lease, now_ms)) if whole else ()),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def apply(ledger: LedgerState, down: SyncDown, now_ms: int) -> None:
             moving_places.hear(ledger, down.moves.places, now_ms)
     ledger.lease.apply(down, now_ms)
     if down.wait_table:
-        ledger.waits.outlook.take(down.wait_table, down.time_ms, now_ms)
+        ledger.waits.wait_reader.take(down.wait_table, down.time_ms, now_ms)
     if down.summary:
         ledger.elsewhere = Elsewhere(down.summary)
     elif down.alone:
@@ -98,6 +98,6 @@ def _begin_epoch(ledger: LedgerState, epoch: int, now_ms: int) -> None:
     sources = ledger.moves.sources
     ledger.moves, ledger.sessions.ended = Moves(), Ages()
     ledger.moves.sources = sources
-    ledger.census.begin_epoch()
+    ledger.line_counts.begin_epoch()
     ledger.reporting.begin_epoch(now_ms)
     ledger.line.pardon(now_ms + ledger.longest_refresh_ms + GRACE_MS)

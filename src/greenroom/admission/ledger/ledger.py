@@ -84,7 +84,7 @@ class Ledger(HeldVisitors):
             not self._queueing.overdraws
             and self.newcomers.crowded(self.lease.at_hand(now_ms) - len(self.line.slots), now_ms)
         )
-        unknown = full and not self.line.slots and not self.waits.outlook.current(now_ms)
+        unknown = full and not self.line.slots and not self.waits.wait_reader.current(now_ms)
         refresh_ms = self._join_refresh(random_bits, source is not None)
         if unknown or not told:  # no ticket has come back: how many came before is unknown
             return self._untold(now_ms, refresh_ms)
@@ -164,7 +164,7 @@ class Ledger(HeldVisitors):
 
     def _join(self, ticket_id: bytes, key: int, now_ms: int) -> int:
         slot = self.line.join(ticket_id, key, now_ms, CALLED_REFRESH_MS)
-        self.census.place_taken(key, now_ms)
+        self.line_counts.place_taken(key, now_ms)
         self.sessions.spent.pop(ticket_id, None)
         self.reporting.newcomers += 1
         if ticket_id in self.absent.rows:
@@ -260,7 +260,7 @@ class Ledger(HeldVisitors):
             self.failures.rows.pop(ticket_id, None)
             self.lease.free()
         elif self.leave_line(ticket_id):
-            self.census.lost += 1
+            self.line_counts.lost += 1
             was, until_ms = Standing.WAITING, sessions.spend_place(ticket_id, now_ms)
         else:
             return was
@@ -350,7 +350,7 @@ class Ledger(HeldVisitors):
             key = self.line.keys[slot]
             if not self.absent.lose(ticket_id, key):
                 self.sessions.tally.abandoned()
-            self.census.place_lost(key, self.line.attempted[slot])
+            self.line_counts.place_lost(key, self.line.attempted[slot])
             self.log.append(pack(END, ticket_id, 0))
         self.lease.trim(now_ms)
         self.waits.lookahead(now_ms, len(self.line) > 0)
@@ -376,7 +376,7 @@ class Ledger(HeldVisitors):
             return self._outside(now_ms, refresh_ms, waiting, self.line_ms(now_ms), self._unseen)
         slot = self.line.join(ticket_id, place[0], now_ms, self.longest_refresh_ms)
         if place[1] != now_ms:
-            self.waits.tempo.count(-1)
+            self.waits.admission_rate.count(-1)
             self.lookahead.undo()
         return self._hold(slot, self.line.rank(place[0]), now_ms, random_bits)
 
@@ -546,9 +546,9 @@ class Ledger(HeldVisitors):
             self.leave_line(ticket_id)
             if self.turns is not None:
                 self._turn_came(self.turns, place[0], now_ms)
-            self.census.front_s = arrival_ms_of(place[0]) // 1000
+            self.line_counts.front_s = arrival_ms_of(place[0]) // 1000
             if place[1] != now_ms:
-                self.waits.tempo.count()
+                self.waits.admission_rate.count()
                 self.lookahead.count(
                     min(now_ms - max(place[1], self._opened_ms), self.longest_refresh_ms + GRACE_MS)
                 )

@@ -5,7 +5,7 @@ it ends the room's current duration later, so a changed duration applies at once
 from collections.abc import Callable
 
 from greenroom.admission.ledger.tally import VisitTally
-from greenroom.admission.messages.census import AGE_CELL_MS, Ages
+from greenroom.admission.messages.line_counts import AGE_CELL_MS, Ages
 from greenroom.admission.timer_wheel import CELL_BITS, Wheel
 from greenroom.model.visit import AWAY_MAX_MS, PLACE_KEPT_MS
 

@@ -14,7 +14,7 @@ from greenroom.admission.ledger.reporting import Reporting
 from greenroom.admission.ledger.sessions import Sessions
 from greenroom.admission.ledger.turns import Turns
 from greenroom.admission.ledger.waits import Waits
-from greenroom.admission.messages.census import Census
+from greenroom.admission.messages.line_counts import LineCounts
 from greenroom.admission.messages.moves import Moves
 from greenroom.admission.messages.room_summary import Elsewhere
 from greenroom.admission.queueing.line import Line
@@ -46,7 +46,7 @@ class LedgerState:
         self.moving_places = MovingPlaces()
         self.provisional = Provisional()
         self.newcomers = Newcomers()
-        self.census = Census()
+        self.line_counts = LineCounts()
         self.moves = Moves()
         self.turns: Turns | None = None
         self.absent = AbsentVisitors()
@@ -76,7 +76,7 @@ class LedgerState:
 
     def drop_place(self, ticket_id: bytes) -> None:
         slot = self.line.slots[ticket_id]
-        self.census.place_lost(self.line.keys[slot], self.line.attempted[slot])
+        self.line_counts.place_lost(self.line.keys[slot], self.line.attempted[slot])
         self.leave_line(ticket_id)
         self.log.append(pack(END, ticket_id, 0))
 

@@ -16,8 +16,8 @@ from greenroom.admission.estimate import (
     random_estimate,
 )
 from greenroom.admission.lease import CUT_OFF_MS, Lease
-from greenroom.admission.ledger.tempo import Tempo
-from greenroom.admission.messages.outlook import Outlook
+from greenroom.admission.ledger.admission_rate import AdmissionRate
+from greenroom.admission.messages.wait_reader import WaitReader
 from greenroom.model.room import Room
 from greenroom.model.visit import Estimate
 
@@ -30,11 +30,11 @@ LINE_OVER_S = 10.0
 
 
 class Waits:
-    __slots__ = ("_minute_limit", "_per_minute", "_random", "outlook", "tempo")
+    __slots__ = ("_minute_limit", "_per_minute", "_random", "admission_rate", "wait_reader")
 
     def __init__(self, room: Room, now_ms: int) -> None:
-        self.tempo = Tempo(now_ms)
-        self.outlook = Outlook()
+        self.admission_rate = AdmissionRate(now_ms)
+        self.wait_reader = WaitReader()
         self._per_minute: float | None = None
         self.configure(room)
 
@@ -42,32 +42,36 @@ class Waits:
         """Drops a forecast for another method."""
         self._minute_limit = room.new_users_per_minute
         self._random = room.queueing_method == "random"
-        self.outlook.expect(self._random)
+        self.wait_reader.expect(self._random)
 
     def lookahead(self, now_ms: int, waiting: bool) -> None:
-        self.tempo.mark(now_ms, waiting)
-        self._per_minute = self.tempo.per_minute()
+        self.admission_rate.mark(now_ms, waiting)
+        self._per_minute = self.admission_rate.per_minute()
 
     def estimate(
         self, lease: Lease, position: int, waiting: int, arrival_ms: int, now_ms: int
     ) -> Estimate | None:
         """`position`: from 1 to `waiting`."""
-        outlook, without, answered_ms = self.outlook, position - lease.permits, lease.answered_ms
+        wait_reader, without, answered_ms = (
+            self.wait_reader,
+            position - lease.permits,
+            lease.answered_ms,
+        )
         if self._random:
             without = max(position, waiting) - lease.permits
-            found = outlook.random(arrival_ms, now_ms)
+            found = wait_reader.random(arrival_ms, now_ms)
         elif without <= 0:
             return exactly(paced_s) if (paced_s := lease.paced_s(position, now_ms)) else AT_ONCE
         else:
-            found = outlook.fifo(without, arrival_ms, now_ms)
+            found = wait_reader.fifo(without, arrival_ms, now_ms)
         if answered_ms is None or now_ms - answered_ms >= CUT_OFF_MS:  # it is not `connected`
             lease.trim(now_ms)
             return cut_off(
                 self._formula(without, len(lease.window) if lease.disconnected_rate else 0),
                 found,
-                outlook.age_s,
+                wait_reader.age_s,
             )
-        if (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
+        if (found or wait_reader.decides) and wait_reader.age_s < LINE_OVER_S:
             return found
         if without <= lease.pool and lease.alone and not self._random:
             return minute_estimate(without, self._minute_limit, lease.window, now_ms)

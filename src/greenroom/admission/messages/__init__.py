@@ -1,3 +1,1 @@
-"""The messages between ledgers and the coordinator: reports, answers, and the tables and counts in
-them.
-"""
+"""The messages between ledgers and the coordinator."""

@@ -21,15 +21,15 @@ from greenroom.admission.messages.places import PlacesDown, PlacesUp
 from greenroom.admission.messages.turns import TurnsDown, TurnsUp
 
 NOWHERE = ""
-"""Home in the claim of a ticket that is over: only a unit that was booked since can be found, never
-an orphan, because the session may have ended before its ledger lost its state.
+"""Home in the claim of a ticket that is over: it can find a unit booked since, never an orphan,
+because the session may have ended before its ledger lost its state.
 """
 
 CLAIMS_MAX = 1_000
-"""40 KB. Further visitors who moved within one sync wait for the next one."""
+"""40 KB. Further visitors who moved within one sync wait for the next."""
 
 KEPT_MAX = 1_000
-"""Gifts on their way that are named again; the oldest are left out, whose takers are cut off."""
+"""Gifts on their way that are reported again, without the oldest, whose takers are cut off."""
 
 
 class MovesUp(msgspec.Struct, frozen=True, array_like=True):
@@ -94,18 +94,18 @@ class Moves:
     def __init__(self) -> None:
         self.claims: dict[bytes, Claim] = {}
         self.denied: dict[bytes, int] = {}
-        """Id -> last renewal that its ticket knew when no ledger had the session: tickets that know none
-        later ask again, but are not served on trust meanwhile.
+        """Id -> last renewal that its ticket knew when no ledger had the session. A ticket without a
+        later one may claim again, but is not served on trust meanwhile.
         """
         self.given = 0
         self.arrived = 0
         self.unconfirmed = 0
         """Pages served on trust."""
         self.elsewhere: dict[bytes, tuple[int, str]] = {}
-        """Id -> until when it may be asked for, and to whom it was given."""
+        """Id -> until when it may be wanted, and the data center it was given to."""
         self.sources: dict[str, int] = {}
-        """Gifts that were taken over, and until when that must be remembered: a coordinator that
-        has lost its state may bring one again.
+        """Gift taken over -> when it is forgotten: a coordinator that has lost its state may bring
+        one again.
         """
         self._gifts: deque[tuple[bytes, str, int]] = deque()  # those that are not booked
         self._kept: dict[int, tuple[bytes, str, int]] = {}  # those on their way, by number
@@ -114,7 +114,7 @@ class Moves:
 
     @property
     def net(self) -> int:
-        """Units that came, less those that went."""
+        """Units that came less those that went."""
         return self.arrived - self.given
 
     def claim(self, ticket_id: bytes, home: str, renewed_ms: int, now_ms: int) -> Claim:
@@ -190,7 +190,7 @@ class Moves:
         )
 
     def confirm(self, down: MovesDown, newest: bool) -> None:
-        """`newest`: this answers the last report."""
+        """`newest`: it answers the last report."""
         for _ in range(len(self._gifts) - (self.given - down.given)):
             number = self.given - len(self._gifts) + 1
             self._kept[number] = self._gifts.popleft()
@@ -205,7 +205,7 @@ class Moves:
                 claim.denied = True
 
     def new_arrivals(self, down: MovesDown) -> tuple[tuple[bytes, int, str], ...]:
-        """(id, age, source). From now on they count as taken."""
+        """(id, age, source). Counts them as taken."""
         new = min(len(down.arrivals), max(0, down.arrived - self.arrived))
         self.arrived += new
         sources = down.sources or ("",) * len(down.arrivals)
@@ -213,7 +213,7 @@ class Moves:
         return tuple(found[len(found) - new :])
 
     def is_again(self, source: str, until_ms: int) -> bool:
-        """Whether this gift was taken over before."""
+        """Notes a gift; returns whether it was taken over before."""
         if not source:
             return False
         again = source in self.sources

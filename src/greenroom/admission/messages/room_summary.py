@@ -1,9 +1,9 @@
-"""What a data center learns of the others with each answer: their figures, and how many wait there
-before an arrival. No admission depends on it.
+"""The other data centers' figures, and how many wait there before an arrival. No admission depends on
+it.
 
-A place in the whole line counts the visitors of earlier seconds, and of the same second those of
-data centers that come first in it (see `coordinator.summaries`). So places of all data centers are
-a permutation of 1 to n once the reports are in.
+A place in the whole line counts the visitors of earlier seconds, and in the same second those of data
+centers that come first in it (`coordinator.summaries`). So once reports are in, the places of all
+data centers are a permutation of 1 to n.
 """
 
 from bisect import bisect_right
@@ -15,8 +15,9 @@ from greenroom.model.visit import arrival_ms_of
 
 
 class CenterFigures(msgspec.Struct, frozen=True, array_like=True):
-    """`name` is empty for all others together. `last_minute`: admissions of 60 s. `permits` are leased and not known to be used. `heard_ms`:
-    the newest report, on the coordinator's clock; 0: none. `silent`: the figures are those of then.
+    """`name` is empty for all others together. `last_minute`: admissions of 60 s. `permits`: not known
+    to be used. `heard_ms`: of the newest report, on the coordinator's clock; 0: none. `silent`: the
+    figures are from then.
     """
 
     name: str
@@ -31,16 +32,15 @@ class CenterFigures(msgspec.Struct, frozen=True, array_like=True):
 class RoomSummary(msgspec.Struct, frozen=True, array_like=True):
     made_ms: int  # on the coordinator's clock
     others: tuple[CenterFigures, ...]
-    ahead: tuple[
-        tuple[int, int], ...
-    ] = ()  # (arrival second, people elsewhere before own arrivals of that second), ascending
+    # (arrival second, people elsewhere before own arrivals of that second), ascending
+    ahead: tuple[tuple[int, int], ...] = ()
     data_centers: int = 2
-    settled_ms: int = 0  # who came before then in a data center that is heard is counted in `ahead`
+    settled_ms: int = 0  # earlier arrivals in reachable data centers are counted in `ahead`
 
 
 def period_ms(data_centers: int) -> int:
-    """How often a summary is made: with 15 of them as often as a quiet room syncs, with 300 every
-    7.2 s.
+    """How often a summary is made: with 15 data centers as often as a quiet room syncs, with 300
+    every 7.2 s.
     """
     return 100 * min(data_centers, 15) + 20 * max(0, data_centers - 15)
 
@@ -51,8 +51,6 @@ STALE_MS = 4_000
 
 
 class Elsewhere:
-    """A summary as a ledger reads it."""
-
     __slots__ = ("_counts", "_seconds", "silent", "summary", "waiting")
 
     def __init__(self, summary: RoomSummary) -> None:
@@ -63,7 +61,7 @@ class Elsewhere:
         self._counts = [count for _, count in summary.ahead]
 
     def ahead(self, key: int) -> int:
-        """How many wait elsewhere before this key. Interpolated between the known seconds."""
+        """How many wait elsewhere before this key, interpolated."""
         seconds, counts = self._seconds, self._counts
         if not seconds:
             return 0
@@ -78,9 +76,7 @@ class Elsewhere:
         return before + (counts[index] - before) * (second - start) // (seconds[index] - start)
 
     def figures(self, line_ms: int) -> tuple[CenterFigures, ...]:
-        """As of now, on the coordinator's clock. Admissions have left their minute at the latest
-        then.
-        """
+        """As of `line_ms`, on the coordinator's clock, by when old admissions have left the minute."""
         others, known = self.summary.others, self.summary.data_centers
         stale = line_ms - self.summary.made_ms > STALE_MS + period_ms(known)
         return tuple(

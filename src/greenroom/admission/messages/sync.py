@@ -1,5 +1,5 @@
-"""Reports and answers between ledgers and coordinator. Counters are absolute since the epoch began,
-and times are ages, because clocks differ.
+"""Reports and answers. Counters are absolute since the epoch began, and times are ages, because
+clocks differ.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ NO_RECALL = 1 << 62
 
 class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data_center: str
-    epoch: int  # a ledger that starts without its memory begins a new one; larger is later
+    epoch: int  # a ledger that starts without its state begins a new one; larger is later
     number: int  # of this message within the epoch
     sent_ms: int  # the sender's clock; comes back in the answer
     granted_seen: int  # of all permits granted, how many arrived
@@ -23,37 +23,31 @@ class SyncUp(msgspec.Struct, frozen=True, array_like=True, gc=False):
     over: int  # admissions without a permit (passthrough)
     settled: int  # of those, how many a freed unit or a permit has paid for since
     admitted: int  # all admissions
-    ages_ms: tuple[
-        int, ...
-    ]  # of the newest admissions, oldest first; at least all that are not acknowledged and under 60 s
+    # of the newest admissions, oldest first; at least all under 60 s that are not acknowledged
+    ages_ms: tuple[int, ...]
     applied: int  # number of the last SyncDown applied
     permits: int  # unused, here
     waiting: int
-    seconds: tuple[
-        tuple[int, int], ...
-    ]  # (arrival second, waiters now) of all that changed since an acknowledged message
+    # (arrival second, waiters now) of all that changed since an acknowledged message
+    seconds: tuple[tuple[int, int], ...]
     arrivals_per_s: float
-    want: int = 0  # permits asked for because the lease ran dry (0: an ordinary report)
-    ended: tuple[
-        tuple[int, int], ...
-    ] = ()  # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
+    want: int = 0  # permits requested because the lease ran dry (0: an ordinary report)
+    # (age in steps of 5 s, sessions that ended at it) of all that changed, as in `seconds`
+    ended: tuple[tuple[int, int], ...] = ()
     joined: int = 0  # places taken for the first time
     lost: int = 0  # places given up without getting in, less those taken again
     strays: int = 0  # of the lost, those that never tried again after joining
     front_s: int = 0  # arrival second of the visitor admitted from the line last (0: none)
-    # `seconds`, `ended` and `ages_ms` are all there are, not only what changed or is not
-    # acknowledged
+    # `seconds`, `ended` and `ages_ms` are complete
     whole: bool = False
     disconnected_rate: int = 0  # in force: admissions per 60 s while cut off
     moves: MovesUp | None = None  # sessions whose visitors are in another data center
     fence_ms: int = 0  # in force (see `lease`); 0: never
-    # the last of this epoch: all units but those of sessions are returned, and no session is
-    # renewed any more
+    # the last of this epoch: all units but those of sessions are returned, no session is renewed
     farewell: bool = False
-    # in a whole report: for how long this ledger has had a memory; 0: longer than anything lasts,
-    # -1: it does not say
+    # in a whole report: age of this ledger's memory; 0: longer than anything lasts, -1: not given
     remembers_ms: int = -1
-    # in a whole report: what is left of `SyncDown.unknown_ms`; -1: it was not told
+    # in a whole report: what is left of `SyncDown.unknown_ms`; -1: it had none
     unknown_ms: int = -1
 
     def repeats(self, other: "SyncUp") -> bool:
@@ -80,19 +74,14 @@ class SyncDown(msgspec.Struct, frozen=True, array_like=True, gc=False):
     horizon_ms: int | None = None  # permits reach visitors who arrived before; None: everybody
     pool: int = 0  # capacity units that no ledger holds
     alone: bool = True  # the only data center
-    # the coordinator may have forgotten: the next report shall be whole, with the ages of the whole
-    # last minute
+    # the coordinator may have lost its state: the next report must be whole
     afresh: bool = False
-    wait_table: WaitTable | None = (
-        None  # the forecast, when it is newer than what this data center was told before
-    )
+    wait_table: WaitTable | None = None  # the forecast, when it is newer than the last one sent
     moves: MovesDown | None = None  # sessions whose visitors are in another data center
     gap_us: int = 0  # microseconds from one admission to the next (see `pacing`); 0: not paced
-    fence_ms: int = (
-        0  # without contact for so long the ledger stops by itself (see `lease`); 0: never
-    )
+    fence_ms: int = 0  # without contact for this long the ledger stops (see `lease`); 0: never
     data_centers: int = 1  # on the list
     summary: RoomSummary | None = None  # of the other data centers, when it is newer
-    # for how long yet there may be sessions and admissions that no ledger can report; -1: the
-    # coordinator has not heard all of them yet
+    # how long there may still be sessions and admissions that no ledger can report; -1: unknown
+    # until all have reported
     unknown_ms: int = -1

@@ -1,8 +1,8 @@
 """Rows of visitors whom the origin failed (`ledger.failures`), between data centers.
 
 A row follows its visitor, or one origin failure would keep a turn in each data center. It leaves
-with the session; a kept turn goes to the data center where its visitor is, which seeks it; and that
-a turn was used is told everywhere, because a place in line moves without a word. The source names a
+with the session; a kept turn goes to the data center that seeks it, where its visitor is; and a used
+turn is reported everywhere, because a place in line moves without any message. The source repeats a
 row until the receiver has confirmed it, and the coordinator relays the newest reports:
 
     new ledger                       coordinator                      old ledger
@@ -10,8 +10,8 @@ row until the receiver has confirmed it, and the coordinator relays the newest r
         <-- row (id, source) --                   <-- row (id, to) --
         -- got (id, source) -->                   -- got (id, to) -->            forgets it
 
-The coordinator stores nothing. A kept turn is at one data center at any moment: it leaves the ledger
-when it is named, and only a new serial number brings it into another one.
+The coordinator stores nothing. A kept turn is in one data center at any moment: it leaves the ledger
+when it is first reported, and only a new serial number brings it into another.
 """
 
 import msgspec
@@ -29,9 +29,8 @@ class TurnsUp(msgspec.Struct, frozen=True, array_like=True):
     failing: bool = False  # turns may be kept here
     rows: tuple[FailureRow, ...] = ()
     got: tuple[tuple[bytes, str, int], ...] = ()  # (id, source, serial)
-    seeks: tuple[
-        tuple[bytes, int], ...
-    ] = ()  # (id, time since it asked) of visitors here whose session is over
+    # (id, time since it asked) of visitors here whose session is over
+    seeks: tuple[tuple[bytes, int], ...] = ()
 
 
 class TurnsDown(msgspec.Struct, frozen=True, array_like=True):

@@ -1,7 +1,6 @@
-"""The forecast as it travels. Fifo: `people[i]` of those without a permit are in (or have given up)
-within `seconds[i]`. Random: `people[i]` is the hazard added up until then, and a share 1 -
-exp(-people) of all present is in. Seconds count from the making of the table; until the next one
-comes it is read further along.
+"""The forecast as sent. Fifo: `people[i]` of those without a permit are in (or have given up) within
+`seconds[i]`. Random: `people[i]` is the cumulated hazard, and a share 1 - exp(-people) of all present
+is in. Seconds count from the making of the table; an ageing table is read further along.
 """
 
 from bisect import bisect_left
@@ -13,7 +12,7 @@ import msgspec
 OFFSET_S = 20.0
 """Waits are compared as (wait + 20 s): all are uncertain by two or three seconds."""
 LEADS_S = (15.0, 120.0, 540.0, 2_220.0)
-"""Four times each, with OFFSET_S (see WIDEST), and interpolated: shorter waits, which come true
+"""A factor of four apart, with OFFSET_S (see WIDEST), and interpolated: short waits, which come true
 sooner, teach the longer ones.
 """
 WIDEST = 1.2
@@ -40,15 +39,13 @@ class WaitTable(msgspec.Struct, frozen=True, array_like=True):
     seconds: tuple[float, ...]
     widths: tuple[Widths, ...]  # fifo: one for each of LEADS_S; random: one, of hazards
     random: bool = False
-    # behind the table nothing is known; False: nothing was learnt yet, and a measured pace may know
-    # more
+    # False: nothing was learnt yet, and a measured rate may know more
     learnt: bool = True
     strays_per_s: float = 0.0  # people who join and are never seen again
     change: str = ""  # one of model.visit.CHANGES
     since_ms: int = 0  # visitors who joined before then see the change
-    ahead: tuple[
-        tuple[int, int], ...
-    ] = ()  # (arrival second, people elsewhere without a permit who came before its end), ascending
+    # (arrival second, people elsewhere without a permit who came before its end), ascending
+    ahead: tuple[tuple[int, int], ...] = ()
     permit_s: float = 0.0  # from a permit to the admission with it
 
 

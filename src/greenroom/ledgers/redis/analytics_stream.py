@@ -1,5 +1,5 @@
-"""Analytics of many processes in the global Redis: a stream per data center, and the lease of the
-process that empties them.
+"""Analytics of many processes in the global Redis: a stream per data center, and the lease of their
+reader.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.leases import RedisLease
 
 STREAM_MAX = 20_000
-"""Six hours of fifty processes. The oldest go first."""
+"""Six hours of fifty processes. The oldest are dropped."""
 
 LEASE_MS = 15_000
 

@@ -1,5 +1,5 @@
-"""Questions and answers as bytes, for one call for one room. The forecast is read here, because its
-table is computed once and used for thousands of visitors.
+"""Questions and answers of one call for one room, as bytes. The wait table is read here, not in Lua:
+it is decoded once for thousands of visitors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ from msgspec import msgpack
 from greenroom.admission.estimate import AT_ONCE, exactly, random_estimate
 from greenroom.admission.ledger.held import with_others
 from greenroom.admission.ledger.waits import LINE_OVER_S, cut_off, not_before, whole_seconds
-from greenroom.admission.messages.outlook import Outlook
 from greenroom.admission.messages.room_summary import Elsewhere, RoomSummary
+from greenroom.admission.messages.wait_reader import WaitReader
 from greenroom.admission.messages.wait_table import WaitTable
 from greenroom.admission.queueing.line_table import table_of
 from greenroom.model.line_table import LineTable
@@ -23,14 +23,13 @@ ARRIVE, POLL, PEEK, VIEW, LEAVE, VISIT, PASS, KEEP, MOVE, EXTEND, RECLAIM, FAIL,
 )
 
 QUESTION = Struct("<B12sdQ")
-"""Kind, ticket id, key, random bits. Behind a MOVE, whose key is 1 for `absent` and
-whose random bits are the nonce: the new id."""
+"""Kind, ticket id, key, random bits. In a MOVE the key is 1 for `absent`, the random bits are the
+nonce, and the new id follows."""
 VISIT_MORE = Struct("<ddBB")
-"""Last renewal, last page on trust, whether home is here, length of the home's name, which follows.
-"""
+"""Last renewal, last page on trust, whether home is here, length of the home's name that follows."""
 SETTINGS = Struct("<BBBBBIIIIIdB")
 EXPECTED = Struct("<dd")
-"""The ledger's expected time, and its tolerance."""
+"""Expected time of the ledger, and its tolerance."""
 _HEAD = Struct("<dddddddd")
 _ANSWER = Struct("<BBddIIId")
 _TABLE, _PLACE = Struct("<Bd"), Struct("<ddd")
@@ -50,7 +49,7 @@ _OVER_FOR: Mapping[int, Outcome] = {
     2: Outcome(Standing.GONE, moved=True),
     3: Outcome(Standing.WAITING, storage_failed=True),
 }
-"""The last one: a move that is not possible now."""
+"""3: a move that is not possible now."""
 _HELD, _OVER = int(Standing.WAITING), int(Standing.GONE)
 
 
@@ -64,19 +63,30 @@ def settings_of(room: Room) -> bytes:
 
 class Reader:
     __slots__ = (
-        "_open", "_outlook", "_random", "elsewhere", "forecast", "line_ahead_ms", "now_ms", "on_line", "passes_left", "per_minute", "permits",
-        "summary", "want",
+        "_open",
+        "_random",
+        "_wait_reader",
+        "elsewhere",
+        "forecast",
+        "line_ahead_ms",
+        "now_ms",
+        "on_line",
+        "passes_left",
+        "per_minute",
+        "permits",
+        "summary",
+        "want",
     )  # fmt: skip
 
     def __init__(self, room: Room, on_line: bool = False) -> None:
         """`on_line`: times in outcomes are on the coordinator's clock."""
         self.on_line = on_line
-        self._outlook = Outlook()
+        self._wait_reader = WaitReader()
         self.forecast = self.summary = 0
-        """Numbers of those that are known."""
+        """Numbers of the known ones."""
         self.elsewhere: Elsewhere | None = None
         self.now_ms = self.permits = self.want = 0
-        """As of the latest answer: the ledger's clock, unused permits, and permits to request."""
+        """In the latest answer: the ledger's clock, unused permits, and permits to request."""
         self.passes_left = 0
         self.line_ahead_ms = 0
         self.per_minute: float | None = None
@@ -85,10 +95,10 @@ class Reader:
     def configure(self, room: Room) -> None:
         self._random = room.queueing_method == "random"
         self._open = room.queueing_method != "reject" and not room.queue_all
-        self._outlook.expect(self._random)
+        self._wait_reader.expect(self._random)
 
     def read(self, reply: bytes, forecast: bytes, summary: bytes) -> Iterator[tuple[Outcome, bool]]:
-        """Each with whether requesting permits could help it."""
+        """Outcomes, each with whether a permit request could help."""
         unseen = self._begin(reply, forecast, summary)
         elsewhere = self.elsewhere
         shift_ms = self.line_ahead_ms if self.on_line else 0
@@ -112,7 +122,7 @@ class Reader:
                     or (
                         not ahead
                         and flags & (_NEWCOMER | _ROOM) == _NEWCOMER
-                        and not self._outlook.current(self.now_ms)
+                        and not self._wait_reader.current(self.now_ms)
                     )
                     else self._estimate(
                         position, waiting, int(second), wait_s, bool(flags & _CUT_OFF)
@@ -170,20 +180,16 @@ class Reader:
         )
 
     def _begin(self, reply: bytes, forecast: bytes, summary: bytes) -> int:
-        """Returns how many new visitors have not been seen again."""
+        """Returns how many newcomers have not come back."""
         now_ms, permits, per_minute, line_ahead_ms, want, number, unseen, left = _HEAD.unpack_from(
             reply
         )
-        self.now_ms, self.permits, self.want, self.line_ahead_ms = (
-            int(now_ms),
-            int(permits),
-            int(want),
-            int(line_ahead_ms),
-        )
+        self.now_ms, self.line_ahead_ms = int(now_ms), int(line_ahead_ms)
+        self.permits, self.want = int(permits), int(want)
         self.passes_left, self.per_minute = int(left), None if per_minute < 0 else per_minute
         if forecast:
             self.forecast = int(number)
-            self._outlook.take(
+            self._wait_reader.take(
                 _SKETCHES.decode(forecast), self.now_ms + self.line_ahead_ms, self.now_ms
             )
         if summary:
@@ -195,23 +201,23 @@ class Reader:
     def _estimate(
         self, position: int, waiting: int, key: int, wait_s: float, alone: bool
     ) -> Estimate | None:
-        """`wait_s` is the server's (below 0: none)."""
+        """`wait_s`: the server's estimate; below 0: none."""
         if not self._open:
             return None
-        outlook = self._outlook
+        wait_reader = self._wait_reader
         if wait_s >= 0 and position <= self.permits and not self._random:
             return exactly(wait_s) if wait_s else AT_ONCE
         arrival_ms = arrival_ms_of(key)
         without, now_ms = position - self.permits, self.now_ms
         found = (
-            outlook.random(arrival_ms, now_ms)
+            wait_reader.random(arrival_ms, now_ms)
             if self._random
-            else outlook.fifo(without, arrival_ms, now_ms)
+            else wait_reader.fifo(without, arrival_ms, now_ms)
         )
-        if not alone and (found or outlook.decides) and outlook.age_s < LINE_OVER_S:
+        if not alone and (found or wait_reader.decides) and wait_reader.age_s < LINE_OVER_S:
             return found
         if self._random:
             plain = random_estimate(max(position, waiting) - self.permits, self.per_minute)
         else:
             plain = None if wait_s < 0 else exactly(wait_s)
-        return cut_off(plain, found, outlook.age_s) if alone else plain
+        return cut_off(plain, found, wait_reader.age_s) if alone else plain

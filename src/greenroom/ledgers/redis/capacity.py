@@ -1,5 +1,5 @@
-"""Reports about origins and the targets that follow from them, through the global Redis: every
-process reports, the coordinator's process publishes.
+"""Capacity in the global Redis: every process reports on origins, and the coordinator's process
+publishes the targets.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class RedisCapacity:
         self._states = "greenroom:{capacity}:states"
 
     async def report(self, report: ProcessReport, name: str = "") -> None:
-        """`name`: of a source that is not this process itself."""
+        """`name`: of a source other than this process."""
         try:
             await self._client.hset(
                 self._reports, name or self._process, msgspec.json.encode(report)
@@ -40,7 +40,7 @@ class RedisCapacity:
             raise _failed(error) from error
 
     async def withdraw(self, process: str = "") -> None:
-        """That this process, or another one that is long silent, has stopped."""
+        """Forgets this process, or another that has been silent for long."""
         try:
             await self._client.hdel(self._reports, process or self._process)
         except (RedisError, OSError) as error:

@@ -23,12 +23,12 @@ class ServerClock:
         return self._own_ms()
 
     def hear(self, server_ms: int, round_trip_ms: int) -> None:
-        """`server_ms` lies within a round trip that ends now. Quick answers count, slower ones
-        after a while, and at once any that cannot be true unless another server has taken over.
+        """`server_ms` lies within a round trip that ends now. Quick answers count at once, slower ones
+        after a while, except where only another server can explain the reading.
         """
         if (
             self._round_trip_ms < 0
-        ):  # nothing goes by the clock yet, and this machine's may be wrong
+        ):  # nothing depends on the time yet, and this machine's may be wrong
             self._latest_ms = 0
         ahead_ms = server_ms - self._own_ms() + round_trip_ms // 2
         moved = (

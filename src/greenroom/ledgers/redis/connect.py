@@ -14,7 +14,7 @@ Client = Redis | RedisCluster
 
 
 class Cluster(RedisCluster):
-    """Reports a cluster that cannot be reached, or a slot without a server, as a RedisError: the
+    """Raises a RedisError for a cluster that cannot be reached or a slot without a server: the
     library's own exception is none.
     """
 

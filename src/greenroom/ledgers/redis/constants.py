@@ -1,4 +1,4 @@
-"""Constants that the functions in Redis share with Python: Lua names them, and has their values."""
+"""Constants that the functions in Redis share with Python."""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from greenroom.admission import estimate, lease, ledger_time, pacing
 from greenroom.admission.ledger import (
     absent,
+    admission_rate,
     barred_places,
     exchange,
     failures,
@@ -15,12 +16,11 @@ from greenroom.admission.ledger import (
     provisional,
     refresh,
     sessions,
-    tempo,
     transfers,
     turns,
     visiting,
 )
-from greenroom.admission.messages import census, moves, places
+from greenroom.admission.messages import line_counts, moves, places
 from greenroom.admission.queueing import line, line_table, methods
 from greenroom.model import line_table as public_table
 from greenroom.model import visit
@@ -30,14 +30,14 @@ CONSTANTS: Mapping[str, float] = {
     **{standing.name: int(standing) for standing in Standing},
     "ABSENT_MAX": absent.ABSENT_MAX,
     "AWAY_MAX_MS": visit.AWAY_MAX_MS,
-    "BELIEVED": tempo.BELIEVED,
-    "BELIEVED_MS": tempo.BELIEVED_MS,
+    "BELIEVED": admission_rate.BELIEVED,
+    "BELIEVED_MS": admission_rate.BELIEVED_MS,
     "CALLED_REFRESH_MS": refresh.CALLED_REFRESH_MS,
     "CLAIMS_MAX": moves.CLAIMS_MAX,
     "CLOSING_MS": lease.CLOSING_MS,
     "CUT_OFF_MS": lease.CUT_OFF_MS,
     "RENEWAL_SLACK_MS": visiting.RENEWAL_SLACK_MS,
-    "ENOUGH": tempo.ENOUGH,
+    "ENOUGH": admission_rate.ENOUGH,
     "FAILURE_GAP_MS": failures.GAP_MS,
     "FAILURE_STILL_MS": failures.STILL_MS,
     "FAILURE_WINDOW_MS": failures.WINDOW_MS,
@@ -76,14 +76,14 @@ CONSTANTS: Mapping[str, float] = {
     "SAVED_VISITORS": pacing.SAVED_VISITORS,
     "SHARE": provisional.SHARE,
     "SHOW_REFRESH_MS": refresh.SHOW_REFRESH_MS,
-    "SLOTS_MAX": tempo.SLOTS_MAX,
-    "SOON_MS": census.SOON_MS,
+    "SLOTS_MAX": admission_rate.SLOTS_MAX,
+    "SOON_MS": line_counts.SOON_MS,
     "SOURCE_SLACK_MS": transfers.SOURCE_SLACK_MS,
     "SPENT_SLACK_MS": sessions.SPENT_SLACK_MS,
     "STEP_MS": ledger_time.STEP_MS,
     "TABLE_GROWTH": line_table.GROWTH,
     "TABLE_LOOK_S": public_table.LOOK_S,
-    "TEMPO_SLOT_MS": tempo.SLOT_MS,
+    "RATE_SLOT_MS": admission_rate.SLOT_MS,
     "TRANSFER_HELD_MS": barred_places.HELD_MS,
     "TURN_ASKED_MS": moving_turns.ASKED_MS,
     "TURN_ENTRIES": turns.ENTRIES,
@@ -100,5 +100,5 @@ _NAMES = re.compile(rf"\b(?:{'|'.join(CONSTANTS)})\b")
 
 
 def with_constants(text: str) -> str:
-    """Writes the numbers in place of their names: a Lua function may see 200 locals, and no more."""
+    """Replaces names by numbers: a Lua function may have no more than 200 locals."""
     return _NAMES.sub(lambda name: str(CONSTANTS[name[0]]), text)

@@ -1,6 +1,6 @@
-"""Draws of several machines: they agree on one secret and one result through the Redis that all
-share, and publish it in their data directories. Each data center lists its own line; the draw is
-held when all have, or when one counts as dead.
+"""Draws of several machines: through the Redis that all share they agree on one secret and one
+result, and publish it in their data directories. Each data center lists its own line; the draw is
+held when all have, or a missing one counts as dead.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from greenroom.ledgers.redis.connect import Client
 
 PLACE = "greenroom:{draws}:"
 ABSENT_S = 10.0
-"""The coordinator declares a data center dead after as long."""
+"""As long as the coordinator waits for a data center."""
 
 LOOK_S = 0.2
 ENTRY_BYTES = 32
@@ -45,7 +45,7 @@ class RedisDraws:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def agree(self) -> None:
-        """Once, before any seed. Raises StorageFailed."""
+        """Call it once, before any seed. Raises StorageFailed."""
         try:
             ours = self._files.secret()
             await self._client.set(PLACE + "secret", ours.hex(), nx=True)
@@ -102,9 +102,7 @@ class RedisDraws:
         return msgspec.json.decode(found or b"", type=Draw)
 
     async def _everybody(self, place: str, here: Sequence[str]) -> list[str]:
-        """Unless another process of the data center has listed it; returns all once all are
-        there.
-        """
+        """Lists this data center's line, unless another process has; returns all lines."""
         await self._client.hsetnx(place, self._data_center, bytes.fromhex("".join(here)))
         await self._client.pexpire(place, KEPT_MS)
         given_up_s = time.monotonic() + self._absent_s

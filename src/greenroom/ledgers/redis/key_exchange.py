@@ -1,6 +1,6 @@
-"""Edges exchange their keys through Redis: tickets, and stored secrets. Every machine keeps its own
-key files; this brings them to the same content. A ticket key that the others do not know does not
-seal for 15 s. Every machine that has a key brings it back to Redis.
+"""Edges exchange keys of tickets and of stored secrets through Redis, so that their key files have
+the same content. A ticket key that the others do not know does not seal for 15 s. A key that Redis
+lost is written back by every machine that has it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class KeyExchange:
         self._data = data
 
     async def begin(self, now_ms: int) -> None:
-        """Before the key ring is read. Of machines without any key one makes it, and the others
+        """Call it before the key ring is read. Of machines without keys one makes one, and the others
         wait. Raises as `run`.
         """
         await self.run(now_ms)
@@ -49,9 +49,7 @@ class KeyExchange:
                 return
 
     async def run(self, now_ms: int) -> None:
-        """Every other second is enough. Raises StorageFailed or InvalidConfig; our own keys stay in
-        use.
-        """
+        """Call it every other second. Raises StorageFailed or InvalidConfig; own keys stay in use."""
         try:
             await self._agree(PLACE, lambda theirs: exchange(self._data, theirs, now_ms))
             await self._agree(

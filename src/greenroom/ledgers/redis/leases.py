@@ -1,5 +1,5 @@
-"""Leases in Redis: the leader lease in the global one, where reports are submitted and one leader
-answers; the sync lock of one data center in its own; and who empties the streams of analytics.
+"""Leases in Redis: the leader lease, reports and answers in the global one; the sync lock of a data
+center in its own; plain leases in either.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,12 +22,10 @@ from greenroom.ledgers.redis.connect import Client
 from greenroom.ledgers.redis.library import LEADER_LIBRARY, call_function, pop
 
 TIMEOUT_S = 2.0
-"""Four times the longest wait, and half of what makes a link cut off."""
+"""Four times the longest wait, and half of CUT_OFF_MS."""
 
 
 class RedisLeaderLease:
-    """The client must give up after a few seconds: a cut link says nothing."""
-
     def __init__(self, client: Client) -> None:
         """`client` must not decode answers; its socket timeout is TIMEOUT_S."""
         self._client = client
@@ -118,7 +116,7 @@ class RedisLease:
     """Held by one process at a time. Methods raise StorageFailed."""
 
     def __init__(self, client: Client, keys: Sequence[str], process: str, term_ms: int) -> None:
-        """`keys`: the lease, and the processes that ask for it if they are to be counted."""
+        """`keys`: of the lease, and if its candidates are to be counted, of their list."""
         self._client = client
         self._keys = tuple(keys)
         self._process = process

@@ -2,6 +2,8 @@
 admitted.
 """
 
+import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -31,9 +33,15 @@ from greenroom.ledgers.redis.answers import (
 )
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.library import Library
-from greenroom.ledgers.redis.wire import GATHERED_MAX, Command, RequestBatcher, Unreachable
+from greenroom.ledgers.redis.wire import Command, Unreachable, Wire
 from greenroom.model.room import Room
 from greenroom.model.visit import Outcome, Standing, Ticket
+
+TRIP_MAX = 1_024
+"""About 10 ms of work there and 5 ms here."""
+
+GATHERED_MAX = 20_000
+"""About 10 MB; more are answered at once as if Redis did not."""
 
 CALL_WORK = 60
 """In units of a microsecond or two: a call stays below 0.2 ms."""
@@ -50,12 +58,119 @@ HELD_REFRESH_MS = 5_000
 """Spreads retries."""
 
 
+LedgerRequest = tuple[bytes, Then, int]
+"""A question, who wants the answer, and how often it may still wait for permits."""
+
+
+class RequestBatcher:
+    """Sends the questions of one event-loop iteration together; meanwhile the next batch collects. When
+    Redis does not answer, all who wait are held.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        on_trip: Callable[[float], None],
+        on_failure: Callable[[Exception | None], None],
+    ) -> None:
+        """`on_trip`: seconds of each round trip. `on_failure`: every failure, and None when it is
+        over.
+        """
+        self._wire = wire
+        self._on_trip = on_trip
+        self._on_failure = on_failure
+        self.questions = self.trips = self.failed = 0
+        self.seconds = 0.0
+        self._sources: dict[RedisLedger, None] = {}
+        self._trip: asyncio.Task[None] | None = None
+        self._well = True
+
+    def call(self, source: "RedisLedger") -> None:
+        self._sources[source] = None
+        if self._trip is None:
+            self._trip = asyncio.get_running_loop().create_task(self._work())
+
+    async def close(self) -> None:
+        """Everybody is answered."""
+        if self._trip:
+            self._trip.cancel()
+            await asyncio.gather(self._trip, return_exceptions=True)
+        self._give_up(Unreachable("closed"))
+        await self._wire.close()
+
+    async def _work(self) -> None:
+        try:
+            while self._sources:
+                await self._travel()
+        finally:
+            self._trip = None
+
+    async def _travel(self) -> None:
+        sent: list[tuple[Command, Callable[[Any], None]]] = []
+        for source in list(self._sources):
+            sent += source.commands(TRIP_MAX)
+            if source.idle:
+                del self._sources[source]
+            if len(sent) >= TRIP_MAX:
+                break
+        if not sent:
+            return
+        self.trips += 1
+        began_s = time.monotonic()
+        try:
+            replies: Iterable[Any] = await self._wire.exchange([command for command, _ in sent])
+        except BaseException as error:
+            reason = error if isinstance(error, Unreachable) else Unreachable(repr(error))
+            self.failed += 1
+            self._say(reason)
+            for _, taken in sent:
+                taken(reason)
+            self._give_up(
+                reason
+            )  # they came while there was no answer: another try would only make them wait as long again
+            if not isinstance(error, Unreachable):
+                raise
+            return
+        took_s = time.monotonic() - began_s
+        self.seconds += took_s
+        failure: Exception | None = None
+        for (_, taken), reply in zip(sent, replies, strict=True):
+            if isinstance(reply, Exception):
+                failure = reply
+            try:
+                taken(reply)
+            except (
+                Exception
+            ) as error:  # one failing callback must not prevent the answers of the others
+                failure = error
+        self._on_trip(took_s)
+        self._say(failure)
+
+    def _say(self, failure: Exception | None) -> None:
+        if failure is not None or not self._well:
+            self._on_failure(failure)
+        self._well = failure is None
+
+    def _give_up(self, error: Exception) -> None:
+        sources, self._sources = list(self._sources), {}
+        for source in sources:
+            source.give_up(error)
+
+
 class LedgerServices(Protocol):
+    """What a ledger uses of its store (`ledger_store`, which imports this module)."""
+
+    data_center: str
+    clock: ServerClock
+    library: Library
+    getrandbits: Callable[[int], int]
+    batcher: RequestBatcher
+
     def heard(self, server_ms: int) -> None: ...
 
     def run_dry(self, room_id: str, want: Callable[[], int], then: Callable[[], None]) -> bool:
-        """`then` is called once afterwards. False: there is no coordinator. `want` is called when
-        the request is made.
+        """Calls `want` when the request is made, and `then` once afterwards. False: there is no
+        coordinator.
         """
 
     def later(self, rest_s: float, then: Callable[[], None]) -> None: ...
@@ -67,42 +182,28 @@ class LedgerServices(Protocol):
     ) -> None: ...
 
 
-LedgerRequest = tuple[bytes, Then, int]
-"""A question, who wants the answer, and how often it may still wait for permits."""
-
-
 class RedisLedger:
-    def __init__(
-        self,
-        room: Room,
-        place: bytes,
-        data_center: str,
-        library: Library,
-        batcher: RequestBatcher,
-        clock: ServerClock,
-        getrandbits: Callable[[int], int],
-        services: LedgerServices,
-    ) -> None:
+    def __init__(self, room: Room, place: bytes, store: LedgerServices) -> None:
         """`place`: the name of the ledger in Redis."""
         self.place = place
         self.reader = Reader(room, on_line=True)
         self._room = room
-        self._data_center = data_center
+        self._data_center = store.data_center
         self._settings = settings_of(room)
         self._said = False  # whether Redis knows these settings
-        self._handle, self._configure = library.function("handle"), library.function("configure")
-        self._line_table = library.function("line_table")
-        self._batcher = batcher
-        self._now_ms, self._steady_ms = clock.now_ms, clock.steady_ms
+        function = store.library.function
+        self._handle, self._configure = function("handle"), function("configure")
+        self._line_table = function("line_table")
+        self._batcher = store.batcher
+        self._now_ms, self._steady_ms = store.clock.now_ms, store.clock.steady_ms
         self._expectation = Expectation()
-        self._getrandbits = getrandbits
-        self._services = services
+        self._getrandbits = store.getrandbits
+        self._store = store
         self._asked: list[LedgerRequest] = []
         self._dry: list[LedgerRequest] = []
         self._dry_passes = 0  # how many of these are requests that cannot wait
-        self._for_newcomers = (
-            False  # whether the newest call to the coordinator was made for newcomers too
-        )
+        # whether the newest permit request was for newcomers too
+        self._for_newcomers = False
         self._tables: list[TableThen] = []
 
     # -- the Ledger port ---------------------------------------------------------------------------
@@ -153,7 +254,7 @@ class RedisLedger:
             if not outcome.searching:
                 then(outcome)
             elif self._steady_ms() < until_ms:
-                self._services.later(MOVE_AGAIN_S, lambda: self._ask(question, answered))
+                self._store.later(MOVE_AGAIN_S, lambda: self._ask(question, answered))
             else:
                 then(Outcome(Standing.WAITING, storage_failed=True))
 
@@ -231,10 +332,10 @@ class RedisLedger:
 
     def before(self, key: int, then: Callable[[Sequence[bytes]], None]) -> None:
         # Repeated until there is an answer: a draw without those who are there would be none.
-        self._services.before(self._room.id, key, then)
+        self._store.before(self._room.id, key, then)
 
     def rekey(self, keys: Mapping[bytes, int], then: Callable[[bool], None]) -> None:
-        self._services.rekey(self._room.id, keys, then)
+        self._store.rekey(self._room.id, keys, then)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -275,7 +376,7 @@ class RedisLedger:
                 dry.append((one, outcome))
             else:
                 one[1](outcome)
-        self._services.heard(self.reader.now_ms + self.reader.line_ahead_ms)
+        self._store.heard(self.reader.now_ms + self.reader.line_ahead_ms)
         if dry:
             self._wait_for_permits(dry)
 
@@ -293,7 +394,7 @@ class RedisLedger:
     def _wait_for_permits(self, dry: list[tuple[LedgerRequest, Outcome]]) -> None:
         asking = bool(self._dry)
         self._dry += [one for one, _ in dry]
-        if not asking and not self._services.run_dry(self._room.id, self._wanted, self._ask_again):
+        if not asking and not self._store.run_dry(self._room.id, self._wanted, self._ask_again):
             self._dry, self._dry_passes = [], 0
             for (_, then, _), outcome in dry:
                 then(outcome)

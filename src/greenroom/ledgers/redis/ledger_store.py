@@ -1,6 +1,4 @@
-"""The ledgers of all rooms of one data center in Redis: opens them, and carries reports and
-answers.
-"""
+"""The ledgers of all rooms of one data center in Redis, and their reports and answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,16 +9,16 @@ import msgspec
 from msgspec import msgpack
 
 from greenroom.admission.ledger.tally import STAYS_MAX, Taken
-from greenroom.admission.messages.census import AGE_CELL_MS
+from greenroom.admission.messages.line_counts import AGE_CELL_MS
 from greenroom.admission.messages.sync import SyncDown, SyncUp
 from greenroom.ledgers.coordination import Borrow
 from greenroom.ledgers.memory import Gauges
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.connect import Client
-from greenroom.ledgers.redis.ledger import RedisLedger
+from greenroom.ledgers.redis.ledger import RedisLedger, RequestBatcher
 from greenroom.ledgers.redis.library import LEDGER_LIBRARY, Library
 from greenroom.ledgers.redis.sync_batch import arguments_of, report_of
-from greenroom.ledgers.redis.wire import Command, RequestBatcher, Unreachable, wire
+from greenroom.ledgers.redis.wire import Command, Unreachable, wire
 from greenroom.model.room import Room
 from greenroom.notifier import ended
 
@@ -47,14 +45,14 @@ class RedisLedgerStore:
         library: Library = LEDGER_LIBRARY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Every answer adjusts `clock`. `borrow` may be set later. `on_failure`: what Redis could
-        not do, and None when it can again.
+        """Every answer adjusts `clock`. `borrow` may be set later. `on_failure` gets every failure,
+        and None when it is over.
         """
         self.data_center = data_center
         self.clock = clock
         self.borrow = borrow
-        self._library = library
-        self._getrandbits = getrandbits
+        self.library = library
+        self.getrandbits = getrandbits
         self._heard_ms = 0
         self._wire = wire(client, library, timeout_s)
         self._exchanging = asyncio.Lock()
@@ -63,19 +61,10 @@ class RedisLedgerStore:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ledger(self, room: Room) -> RedisLedger:
-        """An open ledger keeps its settings."""
+        """Opens it; an open ledger keeps its settings."""
         found = self._ledgers.get(room.id)
         if found is None:
-            found = self._ledgers[room.id] = RedisLedger(
-                room,
-                self._place(room.id),
-                self.data_center,
-                self._library,
-                self.batcher,
-                self.clock,
-                self._getrandbits,
-                self,
-            )
+            found = self._ledgers[room.id] = RedisLedger(room, self._place(room.id), self)
         return found
 
     def forget(self, room_id: str) -> None:
@@ -149,7 +138,7 @@ class RedisLedgerStore:
         }
 
     async def tallies(self) -> dict[str, Taken]:
-        """Since the last call, in any process: it is then gone from Redis. Stays are in steps of
+        """Takes from Redis what was counted since the last call in any process. Stays are in steps of
         five seconds.
         """
         ids = list(self._ledgers)
@@ -228,7 +217,7 @@ class RedisLedgerStore:
     # -- inside ------------------------------------------------------------------------------------
 
     async def _line_before(self, ledger: RedisLedger, key: int) -> list[bytes] | None:
-        """None without an answer. Each page starts from the last key, because visitors ahead leave
+        """None: no answer. Each page starts at the last key, because visitors ahead leave
         meanwhile.
         """
         found: dict[bytes, None] = {}
@@ -243,13 +232,13 @@ class RedisLedgerStore:
             since, size = reply[-1], size if reply[-1] != since else 2 * size
 
     def _place(self, room_id: str) -> bytes:
-        """One hash tag for all keys of a room; no two rooms share one."""
+        """A hash tag of its own for each room: all its keys are in one shard."""
         return (
             f"greenroom:{{{quote(self.data_center, safe='')}/{quote(room_id, safe='')}}}".encode()
         )
 
     def _call(self, name: str, ledger: RedisLedger, *arguments: bytes | str | int) -> Command:
-        return ("FCALL", self._library.function(name), 1, ledger.place, ledger.settings, *arguments)
+        return ("FCALL", self.library.function(name), 1, ledger.place, ledger.settings, *arguments)
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         if not commands:
@@ -275,7 +264,6 @@ class RedisLedgerStore:
 
 
 def _taken(reply: Sequence[bytes]) -> Taken:
-    # A stay of so many steps was up to one step shorter or longer.
     counts = {field: int(count) for field, count in zip(reply[::2], reply[1::2], strict=True)}
     abandoned = counts.pop(b"abandoned", 0)
     stays = sorted((int(cell), count) for cell, count in counts.items())

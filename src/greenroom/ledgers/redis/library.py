@@ -1,5 +1,5 @@
-"""The function library of the ledgers, named by its content: two versions can work on one Redis
-during an upgrade, as long as the state's format is the same.
+"""Function libraries in Redis, named by their content: two versions can work on one Redis during an
+upgrade, as long as the state's format is the same.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Library:
         text = "\n".join(parts)
         self.name = f"greenroom_{sha256(with_constants(text).encode()).hexdigest()[:10]}"
         self.text = f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n{text}"
-        """With the names of constants."""
+        """With names of constants."""
         self.source = with_constants(self.text)
 
     def function(self, name: str) -> bytes:
@@ -51,13 +51,10 @@ LEDGER_LIBRARY = Library(tuple(map(part, PARTS)))
 LEADER_LIBRARY = Library((part("leader"),))
 
 
-# Calls functions of a library in Redis, loading the library where it is missing.
-
-
 async def call_function(
     client: Client, library: Library, name: str, keys: Sequence[str], arguments: Sequence[Any]
 ) -> Any:
-    """Repeats the call after loading the library when the server lacks it."""
+    """Loads the library where it is missing."""
     function = library.function(name).decode()
     try:
         try:

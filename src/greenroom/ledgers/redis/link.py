@@ -1,5 +1,5 @@
-"""Where a Redis is, as an operator writes it: one server, a master that Sentinels know, or a
-cluster; over TCP, TLS or a socket file.
+"""The URL of a Redis: one server, a master that Sentinels know, or a cluster; over TCP, TLS or a
+socket file.
 
 | URL | means |
 |---|---|
@@ -9,9 +9,9 @@ Sentinels name |
 | `redis+cluster://[user:password@]host[:port],host[:port]...` | a cluster, reached through any of
 these |
 
-`rediss` instead of `redis` is TLS. Options behind `?`: `ssl_ca_certs`, `ssl_certfile`,
-`ssl_keyfile` (paths), `ssl_check_hostname`, `ssl_cert_reqs`; for Sentinel `sentinel_username` and
-`sentinel_password` when Sentinels want other ones.
+`rediss` instead of `redis` is TLS. Options: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile` (paths),
+`ssl_check_hostname`, `ssl_cert_reqs`; where Sentinels differ, `sentinel_username` and
+`sentinel_password`.
 """
 
 import re
@@ -100,9 +100,8 @@ class Link:
 
     def client(self, timeout_s: float) -> "Client":
         """Decodes nothing, never repeats a command. Make it inside the event loop."""
-        from greenroom.ledgers.redis.connect import (
-            connect,  # only where there is a Redis: the library is a fifth of a start
-        )
+        # only where there is a Redis: importing the library takes a fifth of a start
+        from greenroom.ledgers.redis.connect import connect
 
         return connect(self._kind, self._hosts, self._service, self._options, timeout_s)
 

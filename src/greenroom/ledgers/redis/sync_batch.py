@@ -1,4 +1,4 @@
-"""Reports and answers of a ledger in Redis, to and from `admission.messages.sync`."""
+"""Converts reports and answers of a ledger in Redis from and to `admission.messages.sync`."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -43,8 +43,8 @@ def report_of(reply: list[Any]) -> SyncUp:
 
 
 def arguments_of(down: SyncDown) -> list[bytes]:
-    """Numbers as a map, the forecast (empty: none), of moves arrivals, wanted and denied, and the
-    summary with its number.
+    """Returns numbers as a map, the wait table (empty: none), arrivals, wanted and denied of moves, and
+    the summary with its number.
     """
     values = {
         name: getattr(down, name)

@@ -1,8 +1,7 @@
-"""The coordinators of all rooms, without clock, network and randomness of its own. Rows: `=` is
-when the newest row was written, `~` in which life of the server, `room` is a room's own row and
-`room|data center` that of one data center in it. What is read back may be older than what was
-written: then nothing is granted in a room before every data center has reported what it holds, and
-so for a room of which nothing is remembered.
+"""The coordinators of all rooms, without clock, network or randomness. Rows: `=` is when the newest
+row was written, `~` in which life of the server, `room` a room's own row, `room|data center` that of
+one data center in it. Where rows may be outdated or missing, nothing is granted in the room before
+every data center has reported what it holds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -73,18 +72,15 @@ class CoordinatorRegistry:
         self._rooms: dict[str, Room] = {}
         self._data_centers: tuple[str, ...] = ()
         self._dormant: dict[str, Dormant] = {}
-        self._touched: dict[
-            str, tuple[str, str]
-        ] = {}  # name of a row -> room id, data center or ''
+        # name of a row -> room id, data center or ''
+        self._touched: dict[str, tuple[str, str]] = {}
         self._writing: list[tuple[DataCenter, Mark]] = []
         self._forgotten: dict[str, None] = {}
 
     # -- what is written down ----------------------------------------------------------------------
 
     def restore(self, rows: Mapping[str, bytes], now_ms: int, life: str) -> list[str]:
-        """Returns the names of damaged rows: they count as lost, and every room as one of which
-        newer rows may be missing.
-        """
+        """Returns the names of damaged rows. They count as lost, and all rows as outdated."""
         self._life = encode(life)
         damaged = [
             name for name, row in rows.items() if name != LIFE_ROW and not _is_readable(name, row)
@@ -107,7 +103,7 @@ class CoordinatorRegistry:
         return damaged
 
     def rows(self) -> dict[str, bytes]:
-        """Changed since the last `written`: save them before an answer goes out."""
+        """Rows changed since the last `written`: to be saved before an answer is sent."""
         rows = {CLOCK_ROW: encode(self.now_ms), LIFE_ROW: self._life}
         self._writing.clear()
         for name, (room_id, data_center) in self._touched.items():
@@ -200,7 +196,7 @@ class CoordinatorRegistry:
     # -- what data centers report ------------------------------------------------------------------
 
     def answer(self, data_center: str, batch: bytes, now_ms: int) -> bytes | None:
-        """None when the data center is not on the list, or the batch is no report."""
+        """None: the data center is not on the list, or the batch is no report."""
         if data_center not in self._data_centers:
             return None
         try:
@@ -219,11 +215,11 @@ class CoordinatorRegistry:
                 continue
             doubted, forgotten = bool(coordinator.doubted), coordinator.forgotten
             rooms[room_id] = coordinator.sync(up, now_ms, self._getrandbits(64))
-            # a row that doubts more than is necessary does no harm
+            # a stored row with too many doubts does no harm
             if (doubted and not coordinator.doubted) or coordinator.forgotten != forgotten:
                 self._touched[room_id] = (room_id, "")
             moves = up.moves
-            # a session that left one data center for another one changes both
+            # a session that moves changes both data centers
             both = moves and (moves.gifts or moves.kept or moves.claims or moves.unknown)
             for name in coordinator.data_centers if both else (data_center,):
                 center = coordinator.data_centers[name]
@@ -233,7 +229,7 @@ class CoordinatorRegistry:
 
     def _give_up(self, data_center: str, now_ms: int) -> None:
         if now_ms - self.heard_ms.get(data_center, 0) < CUT_OFF_MS:
-            return  # it has been heard since the operator saw it silent
+            return  # it has reported since the operator saw it silent
         for room_id, coordinator in self.coordinators.items():
             coordinator.give_up(data_center, now_ms)
             self._touched[f"{room_id}|{data_center}"] = (room_id, data_center)

@@ -1,7 +1,7 @@
-"""Keeps the ledgers of one data center in step with the coordinator. The process with the sync lock
-reads the reports of all rooms that are due, submits them as one batch, waits for the answer and
-applies it, and only then reads the next: an answer is never newer than the report it answers. If no
-process holds the leader lease, the process that submits a batch takes it.
+"""Syncs the ledgers of one data center with the coordinator. The process with the sync lock submits
+the reports of all due rooms as one batch, and applies the answer before it reads the next reports: an
+answer is never newer than its report. If nobody holds the leader lease, whoever submits a batch takes
+it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ CHECK_LEADER_S = 0.5
 
 RETRY_S = 0.25
 FAREWELL_S = 2.0
-"""A farewell that is not received is replaced by the fence."""
+"""The fence replaces a farewell that is not received."""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -40,9 +40,9 @@ class Contact(msgspec.Struct, frozen=True):
     syncing: bool  # this process syncs
     leader: bool  # this process is the coordinator
     holder: str  # of the leader lease, as far as known
-    answered_age_ms: int | None  # since the newest answer; None: this process has never had one
-    batches: int  # submitted, since the start
-    unanswered: int  # of those
+    answered_age_ms: int | None  # of the newest answer; None: this process has had none
+    batches: int  # submitted since the start
+    unanswered: int
 
 
 class DataCenterSync:
@@ -67,13 +67,12 @@ class DataCenterSync:
         self._holder = ""
         self._answered: float | None = None
         self._batches = self._unanswered = 0
-        self._number = time.time_ns() // 1_000_000  # batches of different processes are told apart
+        self._number = time.time_ns() // 1_000_000  # differs between processes
         self._requested = Wake()
         self._borrowers: dict[str, asyncio.Future[None]] = {}
         self._far_borrowers: dict[str, asyncio.Task[None]] = {}
-        self._requesters: set[str] = (
-            set()
-        )  # processes whose permit requests have not been acknowledged
+        # processes whose permit requests have not been acknowledged
+        self._requesters: set[str] = set()
 
     @property
     def locked(self) -> bool:
@@ -92,7 +91,7 @@ class DataCenterSync:
         )
 
     async def run(self) -> None:
-        """Until cancelled; then releases lock and lease, after a farewell of the last process."""
+        """When cancelled, the last process says farewell; lock and lease are released."""
         loops = [
             asyncio.create_task(loop()) for loop in (self._keep_lock, self._sync, self._listen)
         ]
@@ -121,7 +120,7 @@ class DataCenterSync:
         await asyncio.shield(task)
 
     async def give_up(self, data_center: str) -> None:
-        """An operator's word that nothing runs there any more. Raises StorageFailed."""
+        """An operator states that nothing runs there. Raises StorageFailed."""
         delivery = await self._leader_lease.submit(
             data_center, encode(ReportBatch(0, {}, dead=True)), self.process
         )
@@ -210,7 +209,7 @@ class DataCenterSync:
         self._answered = time.monotonic()
 
     async def _answer(self) -> Mapping[str, SyncDown] | None:
-        """Earlier answers are useless, because counters are absolute."""
+        """Skips answers to earlier batches: counters are absolute."""
         until = time.monotonic() + ANSWER_MS / 1000
         while (left := until - time.monotonic()) > 0:
             encoded = await self._leader_lease.next_answer(self.name, min(left, CHECK_LEADER_S))

@@ -1,6 +1,6 @@
-"""Leads while this process holds the leader lease: collects sync batches, saves the new state, and
-answers. When the term ends everything here is thrown away: the next leader goes on from what was
-written.
+"""The coordinator's loop while this process holds the leader lease: collects sync batches, saves the
+new state, and answers. When the term ends all state here is dropped: the next leader continues from
+what was saved.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from greenroom.model.room import Room
 from greenroom.notifier import ended
 
 WAIT_S = 0.5
-"""Four times before it ends."""
+"""A quarter of a term."""
 GIVE_UP_MS = 2 * TERM_MS
 RETRY_S = 0.1
 WORK_MS = 5
-"""So that visitors are served in between."""
+"""Visitors are served in between."""
 
 
 class LeaderLoop:
@@ -46,15 +46,13 @@ class LeaderLoop:
         self._serving: asyncio.Task[None] | None = None
 
     def begin(self, term: LeaseTerm) -> None:
-        """If an earlier term has not ended here, this one runs out."""
+        """If an earlier term has not ended here, this one expires."""
         if self._serving is None or self._serving.done():
             self.term = term
             self._serving = asyncio.create_task(self._serve(term))
 
     async def resign(self) -> None:
-        """Answers the reports taken from the store first: a farewell among them is never sent
-        again.
-        """
+        """First answers the reports already collected: a farewell among them is not sent again."""
         term, self.term = self.term, None  # `_work` ends with the next reports
         if self._serving is not None:
             if term is not None:
@@ -96,7 +94,7 @@ class LeaderLoop:
         return found
 
     def _now_ms(self) -> int:
-        """Steady during a term, and never behind what was written in earlier ones."""
+        """Steady during a term, and never behind what earlier ones saved."""
         return time.monotonic_ns() // 1_000_000 + self._ahead_ms
 
     async def _load(self, term: LeaseTerm) -> SavedState | None:
@@ -124,10 +122,7 @@ class LeaderLoop:
         return registry
 
     async def _work(self, term: LeaseTerm, registry: CoordinatorRegistry) -> None:
-        reached, wait_s = (
-            time.monotonic(),
-            0.0,
-        )  # reports may have been submitted before the term began
+        reached, wait_s = time.monotonic(), 0.0  # reports may precede the term
         while self.term is term:
             try:
                 batches = await self._leader_lease.collect(term, wait_s)

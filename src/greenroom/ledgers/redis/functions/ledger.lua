@@ -1,10 +1,10 @@
 -- What visitors ask, and what time changes: admission/ledger/ and admission/queueing/ once more.
 
--- How fast the line moves (admission/ledger/tempo.py): the newest slot is in the state, older ones are under `tempo`, newest first.
-local function mark_tempo()
+-- How fast the line moves (admission/ledger/admission_rate.py): the newest slot is in the state, older ones are under `tempo`, newest first.
+local function mark_rate()
   if state.tempo_queueing and now > state.tempo_ms then
     state.slot_ms = state.slot_ms + now - state.tempo_ms
-    if state.slot_ms >= TEMPO_SLOT_MS then
+    if state.slot_ms >= RATE_SLOT_MS then
       local older = call('GET', k.tempo) or ''
       call('SET', k.tempo, string.sub(struct.pack('<dd', state.slot_admitted, state.slot_ms) .. older, 1, 16 * (SLOTS_MAX - 1)))
       state.slot_admitted, state.slot_ms = 0, 0
@@ -13,7 +13,7 @@ local function mark_tempo()
   state.tempo_ms, state.tempo_queueing = now, state.waiting > 0
 end
 
-local function measure_tempo()
+local function measure_rate()
   local admitted, queueing_ms = state.slot_admitted, state.slot_ms
   local older = (admitted < ENOUGH or queueing_ms < BELIEVED_MS) and call('GET', k.tempo) or ''
   local at = 1
@@ -95,8 +95,8 @@ local function sweep(limit)
   failures.forget(limit)
   local ghosts = sweep_line(floor(limit / 4), abandon_place)
   trim_minute()
-  mark_tempo()
-  measure_tempo()
+  mark_rate()
+  measure_rate()
   local passed_ms = now - state.measured_ms
   if passed_ms > 0 then
     state.pace = state.pace + (state.entered * 1000 / passed_ms - state.pace) * passed_ms / (passed_ms + PACE_MS)
@@ -158,7 +158,7 @@ local function paced_s(place)
   return max(0, max(0, state.spent_until_us - now * 1000) + place * state.gap_us - saved_us()) / 1000000
 end
 
--- The first seconds of a crowd (crowd_estimate in core/estimate.py, part_per_minute in admission/pacing.py).
+-- The first seconds of a crowd (crowd_estimate in admission/estimate.py, part_per_minute in admission/pacing.py).
 local function crowd_s(without)
   local centers = max(1, state.data_centers)
   if state.gap_us == 0 or 1000000 / state.gap_us <= 1.01 * max(10 / centers, 1) then return nil end
@@ -171,7 +171,7 @@ local function crowd_s(without)
   return max(granted_s, paced_s(without + state.permits)) -- a permit that comes sooner is held back by the pace
 end
 
--- How long it takes by the limits and the measured pace alone, in seconds (core/estimate.py; fifo); nil: not known.
+-- How long it takes by the limits and the measured pace alone, in seconds (admission/estimate.py; fifo); nil: not known.
 local function plain_wait_s(position)
   local without = position - state.permits
   if without <= 0 then return paced_s(position) end
@@ -280,7 +280,7 @@ local function newcomer_source()
   return source_of(false)
 end
 
--- Whether a newcomer could be let in if the coordinator had a permit to spare, and may wait for it (admission/ledger/borrowing.py).
+-- Whether a newcomer could be let in if the coordinator had a permit to spare, and may wait for it (Ledger.borrows).
 local function may_borrow()
   if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open then return false end
   return connected() and now >= state.borrow_ms

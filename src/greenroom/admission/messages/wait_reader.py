@@ -1,6 +1,4 @@
-"""Reads the newest wait table for each visitor; until the next one comes it is read further
-along.
-"""
+"""Reads the newest wait table for a visitor, further along as it ages."""
 
 from bisect import bisect_left, bisect_right
 from math import exp, log, sqrt
@@ -18,14 +16,14 @@ from greenroom.model.record import replace
 from greenroom.model.visit import Estimate
 
 STALE_MS = 4_000
-"""An older table is believed less: a minute later its interval is twice as wide."""
+"""Older tables widen: by a factor of two in a minute."""
 STALE_WIDENS_MS = 60_000
 LINE_OVER_MS = 10_000
 SPREAD = (-1, 0, 1, 1)
 
 
-class Outlook:
-    """Arrivals are on the coordinator's clock; `now_ms` is local."""
+class WaitReader:
+    """Arrival times are on the coordinator's clock; `now_ms` is local."""
 
     __slots__ = (
         "_columns",
@@ -54,7 +52,7 @@ class Outlook:
         self._random: Estimate | None = None
 
     def take(self, wait_table: WaitTable, line_ms: int, now_ms: int) -> None:
-        """`line_ms` of the coordinator's clock, when it was sent."""
+        """`line_ms`: when it was sent, on the coordinator's clock."""
         self.wait_table = wait_table
         self._line_ahead_ms = line_ms - now_ms
         self._made_ms = min(now_ms, wait_table.made_ms - self._line_ahead_ms)
@@ -73,7 +71,7 @@ class Outlook:
             self.decides = False
 
     def fifo(self, before: float, arrival_ms: int, now_ms: int) -> Estimate | None:
-        """For the `before`-th visitor here without a permit; None: unknown."""
+        """`before`: rank among those here without a permit, from 1. None: unknown."""
         wait_table = self.wait_table
         if wait_table is None:
             return None
@@ -85,7 +83,7 @@ class Outlook:
             gone = self._gone
             root = sqrt((before + gone - elsewhere) ** 2 + 4 * before * elsewhere)
             before = (before + elsewhere - gone + root) / 2
-        before -= 0.5  # admissions come one at a time: the n-th in the middle of the n-th gap
+        before -= 0.5  # the n-th admission is in the middle of the n-th gap
         undecided_s = UNDECIDED_S - (now_ms + self._line_ahead_ms - arrival_ms) / 1000
         if undecided_s > 0:
             before -= wait_table.strays_per_s * min(undecided_s, UNDECIDED_S)
@@ -126,7 +124,6 @@ class Outlook:
         return wait_table.change if arrival_ms <= wait_table.since_ms else ""
 
     def _elsewhere(self, wait_table: WaitTable, arrival_ms: int) -> float:
-        """Interpolated between the known seconds."""
         ahead, second = wait_table.ahead, arrival_ms / 1000 - 1
         index = bisect_right(self._seconds, second)
         if index == 0:
@@ -138,11 +135,10 @@ class Outlook:
         return count + (more - count) * (second - start) / (end - start)
 
     def _advance(self, wait_table: WaitTable, now_ms: int) -> None:
-        """In steps of six seconds."""
         self._read = now_ms >> CELL_BITS
         age_ms = max(0, now_ms - self._made_ms)
         self.age_s = age_ms / 1000
-        # who has a permit now is admitted this much later
+        # permits of now are used this much later
         at_s = self.age_s + wait_table.permit_s
         gone = between(wait_table.seconds, wait_table.people, at_s)
         self._gone = wait_table.people[-1] if gone is None else gone
@@ -151,7 +147,7 @@ class Outlook:
             self._stale, self._columns = stale, ()
 
     def _widened(self, wait_table: WaitTable) -> tuple[list[float], ...]:
-        """Once a visitor asks: most tables of a room without a line are never read."""
+        """Computed when a visitor asks: most tables of a room without a line are never read."""
         self._columns = _columns(wait_table, self._stale / 10 * log(2))
         return self._columns
 

@@ -14,7 +14,7 @@ BELIEVED_MS = 60_000
 """Permits come in lumps, and the sliding minute repeats its lumps."""
 
 
-class Tempo:
+class AdmissionRate:
     __slots__ = ("_last_ms", "_queueing", "_slots")
 
     def __init__(self, now_ms: int) -> None:

@@ -4,7 +4,7 @@ from admission_world import START_MS, small_room, ticket_id
 
 from greenroom.admission.coordinator.coordinator import Coordinator
 from greenroom.admission.ledger.ledger import Ledger
-from greenroom.admission.messages.census import AGE_CELLS
+from greenroom.admission.messages.line_counts import AGE_CELLS
 from greenroom.model.visit import Standing, make_key
 
 
@@ -72,21 +72,21 @@ def test_a_session_that_never_was_or_began_no_one_knows_when_has_no_age() -> Non
 def test_lost_places_are_told_from_strays_and_from_those_that_come_back() -> None:
     room = Room()
     room.fill()
-    census = room.ledger.census
+    line_counts = room.ledger.line_counts
     arrived_ms = room.now_ms
     room.now_ms += 2_000
     for number in (10, 11, 12):
         assert room.poll(number, arrived_ms) is Standing.WAITING
-    assert (census.joined, census.lost, census.strays) == (3, 0, 0)
+    assert (line_counts.joined, line_counts.lost, line_counts.strays) == (3, 0, 0)
     for _ in range(8):
         room.now_ms += 2_000
         room.poll(10, arrived_ms)
         room.sync()
-    assert (census.joined, census.lost, census.strays) == (3, 2, 2)
+    assert (line_counts.joined, line_counts.lost, line_counts.strays) == (3, 2, 2)
     room.poll(11, arrived_ms)
-    assert (census.joined, census.lost, census.strays) == (3, 1, 2)
+    assert (line_counts.joined, line_counts.lost, line_counts.strays) == (3, 1, 2)
     room.ledger.leave(ticket_id(10), room.now_ms)
-    assert (census.joined, census.lost, census.strays) == (3, 2, 2)
+    assert (line_counts.joined, line_counts.lost, line_counts.strays) == (3, 2, 2)
 
 
 def test_the_front_is_the_arrival_of_the_one_who_got_in_last_from_the_line() -> None:

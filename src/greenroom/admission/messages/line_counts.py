@@ -1,6 +1,4 @@
-"""A ledger's counts for the forecast. All are absolute since the epoch began. No decision uses
-them.
-"""
+"""A ledger's counts for the forecast, absolute since the epoch began. No decision uses them."""
 
 from greenroom.model.visit import arrival_ms_of
 
@@ -9,8 +7,8 @@ AGE_CELLS = 1_440
 """The last step includes everything beyond two hours."""
 
 SOON_MS = 10_000
-"""A visitor who takes a place this long after the first arrival was here before; one who never
-refreshed later than that is a stray.
+"""A visitor who takes a place later than this after arriving was in line before; one who never tried
+after it is a stray.
 """
 
 
@@ -28,7 +26,7 @@ class Ages:
         self._untold.add(cell)
 
     def report(self, whole: bool) -> tuple[tuple[int, int], ...]:
-        """All, or what changed since an acknowledged report."""
+        """All, or what changed since the last acknowledged report."""
         if whole:
             self._untold |= self.counts.keys()
         self._told |= self._untold
@@ -39,7 +37,7 @@ class Ages:
         self._told.clear()
 
 
-class Census:
+class LineCounts:
     __slots__ = ("front_s", "joined", "lost", "strays")
 
     def __init__(self) -> None:
@@ -47,7 +45,7 @@ class Census:
         self.lost = 0
         """Places given up, less those taken again: may fall."""
         self.strays = 0
-        """Of the lost ones, those that never tried again after joining."""
+        """Lost places whose visitor never tried again after joining."""
         self.front_s = 0
         """Arrival second of the visitor last admitted from the line."""
 

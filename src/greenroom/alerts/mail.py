@@ -7,11 +7,9 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from html import escape
 
-from greenroom.alerts.rules.message import Message
+from greenroom.alerts.rules.message import COLOURS, Message
 from greenroom.outbound import OutboundPolicy
 from greenroom.outbound.mail import MailServer
-
-COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
 
 
 def written(message: Message, server: MailServer, recipient: str) -> EmailMessage:

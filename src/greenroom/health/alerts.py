@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from greenroom.health.rules.condition import NO_FAILURES, Turn
+from greenroom.health.rules.roster import GLOBAL
 from greenroom.health.rules.votes import UNHEALTHY, Vote
 from greenroom.model.alert import Alert, AlertState
 from greenroom.model.alert_types import make
@@ -49,7 +50,7 @@ def status_alert(
         "health_check_id": check.id,
         "account_name": ACCOUNT_NAME,
         "account_tag": ACCOUNT_ID,
-        "failing_regions": ", ".join(region or "Global" for region in failing),
+        "failing_regions": ", ".join(region or GLOBAL for region in failing),
         "health_check_name": check.name,
         "new_health_status": turn.new,
         "new_status": turn.new.capitalize(),

@@ -18,6 +18,7 @@ from greenroom.configuration.file_tables import (
 from greenroom.configuration.zones import zone_of
 from greenroom.errors import Problem
 from greenroom.health.rules.condition import shown_status
+from greenroom.health.rules.roster import GLOBAL
 from greenroom.health.service import HealthService
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -212,8 +213,6 @@ HEALTH_CHECK = ApiSchema.of(
         READ_ONLY,
     ),
 )
-
-GLOBAL = "Global"
 
 
 def check_of(known: Configuration, zone_id: str, check_id: str) -> Entry[HealthCheck]:

@@ -19,6 +19,7 @@ from greenroom.health.rules.condition import (
 )
 from greenroom.health.rules.memory import HealthMemory
 from greenroom.health.rules.roster import (
+    GLOBAL,
     LOCAL,
     Agent,
     AgentsByRegion,
@@ -41,8 +42,6 @@ from greenroom.model.probe import CheckEvent, ProbeResult, Reason, Report
 SWEEP_S = 10
 
 AGENTS_MAX = 500
-
-GLOBAL = "Global"
 
 log = structlog.get_logger(__name__)
 

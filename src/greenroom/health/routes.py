@@ -13,6 +13,7 @@ from greenroom.health import probe_agents
 from greenroom.health.rules.memory import EventQuestion
 from greenroom.health.service import HealthService
 from greenroom.health.store import EVENTS_KEPT
+from greenroom.model.health_check import HealthCheck
 from greenroom.web.dependencies import (
     PAGE_MAX,
     PER_PAGE_MAX,
@@ -63,6 +64,20 @@ Time = Annotated[
 Count = Annotated[
     int | None, Query(ge=1, le=1_000, description="The same as `per_page`, of any number.")
 ]
+
+
+def _check(config_service: WithConfig, zone_id: str, healthcheck_id: str) -> HealthCheck:
+    return config_service.look(
+        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
+    ).record
+
+
+def _span(config_service: WithConfig, since: Time = None, until: Time = None) -> tuple[int, int]:
+    return health_history.span(since, until, config_service.clock.now_ms())
+
+
+CheckPath = Annotated[HealthCheck, Depends(_check)]
+AskedSpan = Annotated[tuple[int, int], Depends(_span)]
 
 
 def _add_previews(router: Router) -> None:
@@ -153,12 +168,9 @@ history = Router(
 
 @history.get("/events", **documented("[CheckEvent]", info="Page", may="analytics"), known_only=True)
 def list_events(
-    config_service: WithConfig,
     health: RunningHealth,
-    zone_id: str,
-    healthcheck_id: str,
-    since: Time = None,
-    until: Time = None,
+    check: CheckPath,
+    span: AskedSpan,
     region: Region = "",
     only_changes: Annotated[
         bool, Query(description="Only events that changed the status.")
@@ -173,14 +185,9 @@ def list_events(
     limit: Count = None,
 ) -> Response:
     """List what the probes of a health check found, newest first."""
-    check = config_service.look(
-        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
-    ).record
-    begin, end = health_history.span(since, until, config_service.clock.now_ms())
     per_page = limit or per_page
     question = EventQuestion(
-        begin,
-        end,
+        *span,
         [check.id],
         region=region,
         only_changes=only_changes,
@@ -195,19 +202,12 @@ def list_events(
 
 @history.get("/figures", **documented("CheckFigures", may="analytics"))
 def get_figures(
-    config_service: WithConfig,
     health: RunningHealth,
-    zone_id: str,
-    healthcheck_id: str,
-    since: Time = None,
-    until: Time = None,
+    check: CheckPath,
+    span: AskedSpan,
 ) -> Response:
     """Get uptime, failures by reason and latency of a health check."""
-    check = config_service.look(
-        lambda known: health_checks.check_of(known, zone_id, healthcheck_id)
-    ).record
-    begin, end = health_history.span(since, until, config_service.clock.now_ms())
-    return answered(health_history.figures(health, check, begin, end))
+    return answered(health_history.figures(health, check, *span))
 
 
 routers = (history, *(routes_of(tag, prefix) for tag, prefix in PREFIXES.items()))

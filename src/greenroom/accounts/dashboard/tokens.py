@@ -68,7 +68,6 @@ def _shown(
         problems=problems or [],
         secret=secret,
         made=made,
-        sent=page.form,
         now_ms=page.now_ms,
     )
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from greenroom.alerts.rules.message import (
+    COLOURS,
     Message,
     Post,
     json_post,
@@ -122,8 +123,7 @@ def answered_code_0(status: int, body: bytes) -> str:
     return f"the receiver answered code {code}" if code else ""
 
 
-SLACK_COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
-NUMBERS = {name: int(colour[1:], 16) for name, colour in SLACK_COLOURS.items()}
+NUMBERS = {name: int(colour[1:], 16) for name, colour in COLOURS.items()}
 CARD_COLOURS = {"error": "attention", "warning": "warning", "info": "accent", "success": "good"}
 FACTS_MAX = 10
 
@@ -134,7 +134,7 @@ def slack(message: Message, url: str, _secret: str, _now_ms: int) -> Post:
         for name, value in _facts(message)
     ]
     attachment: dict[str, Any] = {
-        "color": SLACK_COLOURS[message.severity],
+        "color": COLOURS[message.severity],
         "text": _mrkdwn(message.text),
         "fallback": message.text,
     }

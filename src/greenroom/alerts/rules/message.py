@@ -18,6 +18,9 @@ GREETING = (
 )
 """Receivers recognize the test by its first two words."""
 
+COLOURS = {"error": "#d1242f", "warning": "#bf8700", "info": "#0969da", "success": "#1a7f37"}
+"""By severity."""
+
 STATE_EVENTS = {"start": "ALERT_STATE_EVENT_START", "end": "ALERT_STATE_EVENT_END"}
 
 

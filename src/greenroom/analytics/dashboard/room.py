@@ -98,7 +98,6 @@ def show(page: PageRequest) -> Response:
         marks=marks,
         inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
         steps=[(name, span.moved(share)) for name, share in MOVES],
-        recording=page.part(ANALYTICS_STORE) is not None,
         advice=[(one, _setting_path(page, one)) for one in _advice(page, answer, marks)],
         causes=_causes(answer) if answer else [],
         days=_days(page),

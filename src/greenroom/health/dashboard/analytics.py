@@ -12,8 +12,8 @@ from greenroom.errors import StorageFailed
 from greenroom.health import figures
 from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.figures import HealthSpan, Latency, UptimeShare
-from greenroom.health.monitor import GLOBAL
 from greenroom.health.rules.memory import EventQuestion, KeptEvent
+from greenroom.health.rules.roster import GLOBAL
 from greenroom.health.store import HealthStore
 from greenroom.model.configuration import Entry
 from greenroom.model.health_check import HealthCheck

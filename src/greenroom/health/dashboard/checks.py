@@ -132,7 +132,6 @@ def show(page: PageRequest) -> Response:
         events=events,
         tones=TONES,
         words=WORDS,
-        times=figures.PHASES,
         waterfall_of=figures.waterfall,
     )
 

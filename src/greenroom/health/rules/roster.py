@@ -16,6 +16,9 @@ FORGOTTEN_MS = 24 * 3_600_000
 
 LOCAL = "local"
 
+GLOBAL = "Global"
+"""In place of a region: greenroom's own agent, or all regions together."""
+
 
 class Agent(msgspec.Struct, frozen=True):
     name: str

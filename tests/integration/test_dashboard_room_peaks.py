@@ -14,7 +14,9 @@ from live_rig import sale_parts
 from greenroom.analytics.dashboard.parts import ANALYTICS_STORE
 from greenroom.analytics.store.duck import DuckEngine
 from greenroom.analytics.store.keeper import Keeper, RoomPlace
+from greenroom.configuration.state import RoomState
 from greenroom.dashboard.room_peaks import FRESH_MS, LINE_HIGH, LINE_WIDE, PeakCache
+from greenroom.decision.room_view import Figures
 from greenroom.errors import StorageFailed
 
 END_S = 1_700_000_100  # a whole five minutes
@@ -85,6 +87,8 @@ def test_the_table_shows_them_with_the_label_of_generated_data(tmp_path: Path) -
     with dashboard_in(tmp_path) as rig:
         rig.fill()
         rig.clock.at_ms = END_S * 1000
+        shop = rig.store.read().rooms["r1"].record
+        rig.shown.rooms = (RoomState(shop, Figures(active=99_999), {}),)
         keeper = store_of_a_sale(tmp_path)
         rig.app.parts.put(ANALYTICS_STORE, keeper)
         rig.person("viewer").get("/rooms")
@@ -94,6 +98,7 @@ def test_the_table_shows_them_with_the_label_of_generated_data(tmp_path: Path) -
         assert row
         assert "<polyline points=" in row[0]
         assert "sample data" in row[0]
+        assert "99,999 active, " in row[0], "now there are more than in any recorded minute"
         other = re.search(r"<tr>\s*<th[^>]*><a href=\"/zones/z2/rooms/r2\".*?</tr>", text, re.S)
         assert other
         assert "<polyline" not in other[0]

@@ -140,7 +140,7 @@ def test_the_worst_line_is_the_headline() -> None:
     assert view(EVERYTHING, StatusFacts(NOW, (busy,), (bad, good))).words == "Some systems are down"
     assert (
         view(EVERYTHING, StatusFacts(NOW, (busy,), (good,))).words
-        == "All systems operational. Expect a short wait."
+        == "All systems operational. Expect a wait."
     )
     assert view(EVERYTHING, StatusFacts(NOW, (), (good,))).words == "All systems operational"
     assert view(EVERYTHING, StatusFacts(NOW)).words == "Status unknown"

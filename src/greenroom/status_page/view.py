@@ -141,7 +141,7 @@ def _overall(lines: Iterable[StatusLine]) -> tuple[str, str]:
     states = {line.state for line in lines}
     for state, words in (
         (BAD, "Some systems are down"),
-        (BUSY, "All systems operational. Expect a short wait."),
+        (BUSY, "All systems operational. Expect a wait."),
         (GOOD, "All systems operational"),
     ):
         if state in states:

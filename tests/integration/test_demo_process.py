@@ -88,8 +88,8 @@ def test_the_crowd_fills_the_shop_when_switched_on_and_goes_when_switched_off(de
 
 def test_the_crowd_may_be_there_from_the_start(demo, until) -> None:
     running = demo(*FREE, "--crowd", "7")
-    until(lambda: state(running)["crowd"]["let_in"] == 5, "five of the crowd inside")
-    until(lambda: state(running)["crowd"]["waiting"] == 2, "two of the crowd waiting")
+    doing = lambda: [state(running)["crowd"][what] for what in ("shopping", "waiting")]  # noqa: E731
+    until(lambda: doing() == [5, 2], "five of the crowd inside and two waiting")
 
 
 def test_strange_forms_and_pages_of_another_site_are_refused(demo) -> None:

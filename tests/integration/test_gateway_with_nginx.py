@@ -105,7 +105,7 @@ def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(
             "-s",
             "-S",
             "-m",
-            "10",
+            "60",
             "-w",
             "%{stderr}%{http_code} %{content_type} %{size_download} %header{etag} %header{content-range};",
             *filled,

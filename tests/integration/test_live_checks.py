@@ -36,6 +36,7 @@ defaults
     timeout connect 5s
     timeout client 30s
     timeout server 30s
+    timeout check 30s
 frontend visitors
     bind 127.0.0.1:{port}
     default_backend greenroom

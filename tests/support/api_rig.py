@@ -68,7 +68,7 @@ class Api:
         sent = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
         if document is not None:
             body = json.dumps(document).encode()
-        connection = http.client.HTTPConnection(*self.address, timeout=30)
+        connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             connection.request(
                 method, f"/client/v4{path}", body, {"Content-Type": "application/json", **sent}

@@ -100,6 +100,8 @@ class Gateway:
     page_loads: list[str] = field(default_factory=list)
     origin_loads: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    refresh_least_s: int = 30
+    """Of the Refresh header: on a slow machine it would come before the page's script."""
     table: dict[str, Any] | None = None
     tables: list[str] = field(default_factory=list)
     broken: bool = False
@@ -130,7 +132,8 @@ class Gateway:
                 SHOP,
             )
         self.page_loads.append(path)
-        refresh = b"Refresh: %d\r\n" % self.held.next_try_s if self.held.next_try_s else b""
+        refresh_s = max(self.refresh_least_s, self.held.next_try_s)
+        refresh = b"Refresh: %d\r\n" % refresh_s if self.held.next_try_s else b""
         return sent(self.shown.html_headers) + refresh, self.shown.html(self.held)
 
 
@@ -179,7 +182,7 @@ def until(happened: Callable[[], bool], page: Page) -> None:
 
 def stop_clock(page: Page) -> None:
     """Before the page is loaded: its clock then moves by `run_for` alone, and a busy machine makes no
-    more tries. The first page must say a minute or more, or the browser's own Refresh comes first.
+    more tries.
     """
     page.clock.install(time=0)
     page.clock.pause_at(1)

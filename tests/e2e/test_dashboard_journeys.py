@@ -5,7 +5,7 @@ in use.
 import time
 
 import pytest
-from dashboard_browser import PASSWORD, DashboardBrowser, sign_in_link
+from dashboard_browser import DashboardBrowser, sign_in_link
 from playwright.sync_api import Browser, expect
 
 EMPTY = "[log]\nlevel = 'warning'\n"
@@ -81,25 +81,6 @@ def test_everything_wrong_is_shown_beside_its_field(used) -> None:
     expect(page.get_by_text("must be a whole number, not 'many'")).to_be_visible()
     expect(page.get_by_text("must be a host name in lower case")).to_be_visible()
     assert used.complaints == []
-
-
-def test_of_two_operators_the_slower_one_is_told(browser, used) -> None:
-    first, address = used, used.room
-    second = DashboardBrowser(browser.new_context(), used.base)
-    page = second.go("/sign-in")
-    page.get_by_label("User name").fill("ada")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    for at, value in ((first, "7"), (second, "9")):
-        at.go(f"{address}/edit")
-        at.page.get_by_label("Active visitors at once").fill(value)
-        at.page.get_by_role("button", name="Review").click()
-    first.page.get_by_role("button", name="Save").click()
-    expect(first.page.get_by_text("Saved.")).to_be_visible()
-    second.page.get_by_role("button", name="Save").click()
-    expect(second.page.get_by_text("changed by another person")).to_be_visible()
-    expect(second.page.get_by_label("Active visitors at once")).to_have_value("9")
-    assert first.go(address).get_by_text("At most 7 people").count() == 1
 
 
 def test_pages_are_read_and_forms_sent_without_scripts(browser, running) -> None:

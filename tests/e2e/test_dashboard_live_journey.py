@@ -26,25 +26,6 @@ def rig(process) -> LiveRig:
     return process
 
 
-def test_holding_everybody_is_one_confirmed_step_and_says_why_no_visitor_is_let_in(
-    rig, browser
-) -> None:
-    with operator(browser, rig) as page:
-        page.goto(f"{rig.path}/live")
-        page.get_by_role("link", name="Hold everybody").click()
-        assert rig.room["queue_all"] is False
-        page.get_by_role("button", name="Hold all new visitors").click()
-        expect(page.locator('[data-live="title"]')).to_have_text(
-            "You hold all new visitors", timeout=PATIENCE_MS
-        )
-        assert rig.visit()[0] > 0
-        page.get_by_role("link", name="Let visitors in again").click()
-        page.get_by_role("button", name="Let visitors in again").click()
-        expect(page.locator('[data-live="title"]')).to_have_text(
-            "No limit is reached", timeout=PATIENCE_MS
-        )
-
-
 def test_a_change_by_another_person_is_not_overwritten(rig, browser) -> None:
     with operator(browser, rig) as page:
         page.goto(f"{rig.path}/live/do/limits")
@@ -83,7 +64,7 @@ def test_axe_finds_nothing_wrong_with_the_live_page(rig, browser) -> None:
             {"message": "Soon"},
         )
         assert begun.status == 200
-        for path in ("/live", "/live/do/limits", "/live/do/hold", "/live/do/message"):
+        for path in ("/live", "/live/do/message"):
             page.goto(f"{rig.path}{path}")
             assert violations_in_both_themes(page) == [], path
 

@@ -18,7 +18,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 from real_proxies import BIN, EXAMPLES, FILES, START_S, ports
 
-IN_CHROMIUM = ("nginx", "haproxy-spoe", "haproxy", "caddy")
+IN_CHROMIUM = ("nginx", "haproxy")
+"""One that asks, and one that forwards."""
 SHOP = "Six Good Things"
 
 

@@ -89,47 +89,6 @@ def test_everything_of_the_request_line_and_the_connection_reaches_the_rules(
         assert not running.visitor().get(path, method, headers).waiting, expression
 
 
-def test_an_address_counts_after_trusted_proxies_only(greenroom: Any, origin: Any) -> None:
-    forwarded = {"X-Forwarded-For": "198.51.100.7"}
-    trusting = serve(greenroom, origin, "ip.src in $office", top='trusted_proxies = ["127.0.0.1"]')
-    assert not trusting.visitor().get("/", headers=forwarded).waiting
-    assert (
-        trusting.visitor()
-        .get("/", headers={"X-Forwarded-For": "198.51.100.7, 203.0.113.9"})
-        .waiting
-    )
-    trusting.stop()
-    assert (
-        serve(greenroom, origin, "ip.src in $office").visitor().get("/", headers=forwarded).waiting
-    )
-
-
-def test_a_rule_that_cannot_be_evaluated_holds(greenroom: Any, origin: Any) -> None:
-    deep = 'lookup_json_integer(http.request.uri.args["j"][0], "a") == 1'
-    running = serve(greenroom, origin, deep, 'ends_with(http.request.uri.path, "/open")')
-    assert not running.visitor().get('/?j={"a":1}').waiting
-    assert running.visitor().get("/?j={broken").waiting
-    assert running.visitor().get("/").waiting
-    assert not running.visitor().get("/open").waiting
-
-
-def test_rules_follow_the_file_while_everything_runs_and_a_bad_one_changes_nothing(
-    greenroom: Any, origin: Any
-) -> None:
-    running = serve(greenroom, origin, 'http.request.uri.path == "/one"')
-    file = greenroom.folder / "greenroom.toml"
-    file.write_text(ROOM.format(origin=origin.url) + rules('http.request.uri.path == "/two"'))
-    running.wait_until_printed("config_loaded")
-    assert running.visitor().get("/one").waiting
-    assert not running.visitor().get("/two").waiting
-    file.write_text(ROOM.format(origin=origin.url) + rules("http.request.uri.path = 3"))
-    running.wait_until_printed("config_refused")
-    assert not running.visitor().get("/two").waiting
-    problem = running.status()["config"]["problems"][0]
-    assert problem["key"] == "rooms[0].rules[0].expression"
-    assert "Filter parsing error (1:23)" in problem["reason"]
-
-
 def test_a_visitor_who_is_let_by_keeps_the_place_taken_before(greenroom: Any, origin: Any) -> None:
     running = serve(greenroom, origin, 'http.request.uri.path == "/status"')
     visitor = running.visitor()

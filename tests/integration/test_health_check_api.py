@@ -93,36 +93,6 @@ def test_both_addresses_show_the_same_checks(api: ApiInProcess, zone: str) -> No
     assert api.ask("DELETE", f"/zones/{zone}/{FAMILIES[1]}/{made['id']}").status_code == 200
 
 
-def test_zeros_and_both_parts_at_once_are_accepted_as_clients_send_them(
-    api: ApiInProcess, path: str
-) -> None:
-    zeros = dict.fromkeys(
-        ("interval", "timeout", "retries", "consecutive_fails", "consecutive_successes"), 0
-    )
-    parts = {
-        "http_config": {"port": 0, "header": {"Host": ["a.example.com"], "X-App-ID": ["abc123"]}},
-        "tcp_config": {"port": 0},
-    }
-    made = api.make(
-        path,
-        {
-            **NEEDED,
-            **zeros,
-            **parts,
-            "type": "HTTPS",
-            "check_regions": ["WEU", "ENAM"],
-            "status": "healthy",
-        },
-    )
-    assert [made[name] for name in zeros] == [60, 5, 2, 1, 1]
-    assert (made["http_config"]["port"], made["tcp_config"]["port"], made["status"]) == (
-        443,
-        80,
-        "unknown",
-    )
-    api.ask("DELETE", f"{path}/{made['id']}")
-
-
 def test_a_port_that_was_the_default_follows_the_type(api: ApiInProcess, path: str) -> None:
     made = api.make(path, NEEDED)
     at = f"{path}/{made['id']}"
@@ -170,30 +140,6 @@ def test_what_is_not_there_and_what_belongs_to_another_zone_is_not_found(
     assert api.ask("GET", f"/zones/nowhere/{family}").status_code == 404
     api.ask("DELETE", f"{path}/{made['id']}")
     api.ask("DELETE", f"/zones/{other}")
-
-
-def test_a_token_needs_the_scope_and_the_zone(api: ApiInProcess, zone: str, path: str) -> None:
-    reader, stranger = (
-        api.make_token(f"reader {path}", "read"),
-        api.make_token(f"stranger {path}", "edit", zones=("0" * 32,)),
-    )
-    assert api.ask("GET", path, token=reader).status_code == 200
-    assert api.ask("POST", path, NEEDED, token=reader).status_code == 403
-    assert api.ask("GET", path, token=stranger).status_code == 403
-    assert api.ask("GET", path, token="").status_code == 401
-
-
-def test_changes_are_in_the_audit_log(api: ApiInProcess, path: str) -> None:
-    made = api.make(path, NEEDED)
-    api.ask("PATCH", f"{path}/{made['id']}", {"interval": 30})
-    api.ask("DELETE", f"{path}/{made['id']}")
-    entries = [entry for entry in api.store.audit(3) if entry.kind == "health_check"]
-    assert [(entry.action, entry.name) for entry in entries] == [
-        ("removed", "origin"),
-        ("changed", "origin"),
-        ("created", "origin"),
-    ]
-    assert entries[1].after == {"interval": 30}
 
 
 def test_an_export_makes_the_same_checks_again_and_changes_nothing_where_they_are(

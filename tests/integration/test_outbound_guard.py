@@ -3,7 +3,6 @@ are too large, too slow or too clever.
 """
 
 import asyncio
-import gzip
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -80,42 +79,6 @@ async def refusal(guard: Guard, url: str, **limits: float) -> str:
     return f"{caught.type.__name__}: {caught.value}"
 
 
-def test_a_public_name_that_leads_inside_is_refused_before_any_connection() -> None:
-    async def story() -> None:
-        async with Receiver({"/": OK}) as inside:
-            for address in (
-                "127.0.0.1",
-                "::ffff:127.0.0.1",
-                "169.254.169.254",
-                "::1",
-                "10.0.0.1",
-                "fe80::1%lo",
-            ):
-                guard = Guard(OutboundPolicy(ports=()), to(address))
-                assert (await refusal(guard, f"http://shop.example:{inside.port}/")).startswith(
-                    "OutboundRefused: shop.example:"
-                )
-            assert inside.connections == 0
-
-    asyncio.run(story())
-
-
-def test_a_name_that_changes_its_mind_gains_nothing() -> None:
-    """DNS rebinding: judged while it is public, connected to when it is not. Here each connection
-    judges what it connects to.
-    """
-
-    async def story() -> None:
-        async with Receiver({"/": OK}) as inside:
-            guard = Guard(OutboundPolicy(ports=()), to("8.8.8.8", "127.0.0.1"))
-            assert "127.0.0.1 is not a public address" in await refusal(
-                guard, f"http://rebind.example:{inside.port}/"
-            )
-            assert inside.connections == 0
-
-    asyncio.run(story())
-
-
 def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
     async def resolve(_host: str, _port: int) -> list[str]:
         return ["127.0.0.2", "10.0.0.1", "127.0.0.1"]
@@ -130,30 +93,6 @@ def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
                 )
             ).body == b"ok"
             assert b"Host: several.example:" in server.heads[0]
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "http://169.254.169.254/latest/meta-data/",
-        "http://127.0.0.2/",
-        "http://[::1]/",
-        "http://[::ffff:127.0.0.2]/",
-        "http://2130706434/",
-        "http://0177.0.0.2/",
-        "//10.0.0.1/",
-        "http://user:secret@8.8.8.8/",
-        "file:///etc/passwd",
-    ],
-)
-def test_a_redirect_inwards_is_refused(where: str) -> None:
-    async def story() -> None:
-        async with Receiver({"/": redirect(where)}) as server:
-            assert (
-                await refusal(Guard(HERE), f"http://127.0.0.1:{server.port}/", redirects=3)
-            ).startswith("OutboundRefused")
 
     asyncio.run(story())
 
@@ -254,25 +193,6 @@ def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(
                 Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s
             )
             assert time.monotonic() - begun < 30, "the slow ones go on for a minute and more"
-
-    asyncio.run(story())
-
-
-def test_a_compressed_bomb_stays_as_small_as_it_was_sent() -> None:
-    bomb = gzip.compress(bytes(50 << 20))
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
-    )
-
-    async def story() -> None:
-        async with Receiver({"/": head + bomb}) as server:
-            answer = await exchange(
-                Guard(HERE),
-                Request("GET", f"http://127.0.0.1:{server.port}/"),
-                RequestLimits(body_max=1 << 20),
-            )
-            assert answer.body == bomb
-            assert b"Accept-Encoding: identity" in server.heads[0]
 
     asyncio.run(story())
 

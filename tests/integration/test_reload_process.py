@@ -76,13 +76,6 @@ def test_a_file_that_is_refused_for_want_of_a_template_counts_as_soon_as_the_tem
     assert running.output.count("config_refused [") == 1
 
 
-def test_sighup_reads_the_file_again(greenroom, origin) -> None:
-    running = greenroom.config(text(origin))
-    running.send(signal.SIGHUP)
-    running.wait_until_printed("config_loaded")
-    assert running.alive
-
-
 def test_sighup_does_not_end_a_greenroom_without_a_file(greenroom, origin) -> None:
     running = greenroom.room(origin.url, 1)
     visitor = running.visitor()

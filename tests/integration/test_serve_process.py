@@ -32,40 +32,6 @@ def test_a_full_room_holds_the_next_visitor_and_lets_the_first_one_on(greenroom,
     assert running.room()["active_users"] == 1
 
 
-def test_a_place_that_gets_free_goes_to_the_one_who_waits(greenroom, origin) -> None:
-    running = greenroom.config(
-        f'origin = "{origin.url}"\n'
-        + ROOM.format(active=1)
-        + 'enabled_origin_commands = ["revoke"]\n'
-    )
-    first, second = running.visitor(), running.visitor()
-    first.get()
-    assert second.get().waiting
-    assert not first.get("/revoke").waiting
-    assert not second.wait_until_in().waiting
-    assert first.get().waiting
-
-
-def test_requests_without_cookies_use_nothing_up(greenroom, origin) -> None:
-    running = greenroom.room(origin.url, 2, 100)
-    inside, patient = running.visitor(), running.visitor()
-    inside.get()
-    running.visitor().get()
-    for _ in range(50):
-        assert running.visitor().get().waiting
-    assert patient.get().waiting
-    assert running.room()["waiting_users"] == 0
-    assert not inside.get().waiting
-
-
-def test_paths_outside_the_room_go_through_and_other_hosts_are_refused(greenroom, origin) -> None:
-    running = greenroom.room(origin.url, 1, 1, "--host", "shop.example.com", "--path", "/sale")
-    running.visitor().get("/sale")
-    assert running.visitor().get("/sale").waiting
-    assert not running.visitor().get("/other").waiting
-    assert running.visitor("www.example.com").get("/sale").status == 421
-
-
 def test_each_host_may_have_an_origin_of_its_own(
     greenroom, origin, refusing_port: Callable[[], int]
 ) -> None:

@@ -8,11 +8,6 @@ from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from typing import Any
 
-import pytest
-from typer.testing import CliRunner
-
-from greenroom.cli import app
-
 LIMITS = "total_active_users = 1\nnew_users_per_minute = 100\n"
 
 
@@ -134,89 +129,6 @@ def test_two_rooms_whose_cookies_overlap_are_kept_apart_by_their_suffix(
     assert not stranger.get("c.example.com", "/shoes/product_789"), (
         "a ticket of one room is none of the other"
     )
-
-
-def test_the_most_specific_route_wins_regardless_of_the_order(greenroom: Any, origin: Any) -> None:
-    def room(name: str, host: str, path: str) -> str:
-        return f'name = "{name}"\nhost = "{host}"\npath = "{path}"\ncookie_suffix = "{name}"\n'
-
-    rooms = [
-        room("any", "*", "/"),
-        room("below", "*.example.com", "/"),
-        room("site", "www.example.com", "/"),
-        room("sale", "www.example.com", "/sale"),
-    ]
-    running = greenroom.config(config(origin, *rooms))
-    asked = {
-        "sale": ("www.example.com", "/sale/shoes"),
-        "site": ("www.example.com", "/sales"),
-        "below": ("other.example.com", "/sale"),
-        "any": ("example.com", "/sale"),
-    }
-    for name, (host, path) in asked.items():
-        assert Browser(running.address).get(host, path)
-        assert running.room(name)["active_users"] == 1, name
-    assert not Browser(running.address).get("WWW.Example.com:8080", "/%73ale")
-
-
-def test_every_host_below_a_name_shares_one_line_and_one_cookie(
-    greenroom: Any, origin: Any
-) -> None:
-    room = 'name = "shops"\nhost = "*.shops.example.com"\n'
-    running = greenroom.config('other_hosts = "pass"\n' + config(origin, room))
-    visitor = Browser(running.address)
-    assert visitor.get("anna.shops.example.com", "/")
-    assert "; Domain=shops.example.com; Path=/;" in visitor.last_set
-    assert visitor.get("ben.shops.example.com", "/cart")
-    assert not Browser(running.address).get("carla.shops.example.com", "/")
-    assert Browser(running.address).get("shops.example.com", "/"), (
-        "the name itself is not below itself"
-    )
-
-
-def test_hosts_without_a_common_name_get_a_cookie_each_and_the_operator_is_told(
-    greenroom: Any, origin: Any
-) -> None:
-    running = greenroom.config(
-        config(origin, routes("x", "x", "one.com/", "two.co.uk/", "three.co.uk/"))
-    )
-    visitor = Browser(running.address)
-    assert visitor.get("one.com", "/")
-    assert "Domain" not in visitor.last_set
-    assert not visitor.get("two.co.uk", "/")
-    checked = CliRunner().invoke(app, ["check", str(greenroom.folder / "greenroom.toml")])
-    assert (
-        "note: room x: no cookie can be shared by one.com, two.co.uk, three.co.uk" in checked.stdout
-    )
-
-
-@pytest.mark.parametrize(
-    ("rooms", "said"),
-    [
-        (
-            [SHOES_A.replace('cookie_suffix = "a"', "")],
-            "rooms[0].cookie_suffix: is required when additional_routes is not empty",
-        ),
-        (
-            [SHOES_A, SHOES_B.replace('suffix = "b"', 'suffix = "a"')],
-            "rooms[1].cookie_suffix: must differ from that of waiting room a",
-        ),
-        (
-            [SHOES_A, routes("b", "b", "b.example.com/shoes/product_456")],
-            "b.example.com/shoes/product_456 already belongs to waiting room a",
-        ),
-        (['name = "a"\nhost = "shop.*.com"\n'], "rooms[0].host: must be"),
-        (['name = "a"\nhost = "*example.com"\n'], "rooms[0].host: must be"),
-    ],
-)
-def test_rooms_that_would_clash_are_refused(
-    greenroom: Any, origin: Any, rooms: list[str], said: str
-) -> None:
-    file = greenroom.folder / "greenroom.toml"
-    file.write_text(config(origin, *rooms))
-    checked = CliRunner().invoke(app, ["check", str(file)])
-    assert checked.exit_code == 1
-    assert said in checked.stderr
 
 
 def test_a_visitor_who_changes_language_keeps_the_place(greenroom: Any, origin: Any) -> None:

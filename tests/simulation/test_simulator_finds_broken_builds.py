@@ -24,7 +24,7 @@ from small_worlds import (
     on_the_way,
     removed_before,
     stepped,
-    trials,
+    trial,
 )
 
 from greenroom.admission.coordinator import session_transfers
@@ -58,9 +58,9 @@ def broken(seed: int) -> Callable[[Break], Break]:
     return found_by(lambda: campaign(range(seed, seed + 25)), BROKEN)
 
 
-def broken_in(first: int = 1, **changes: Any) -> Callable[[Break], Break]:
-    """A build that is found in the little world, changed so, with the first seed or another one."""
-    return found_by(lambda: trials(first, **changes), BROKEN)
+def broken_in(seed: int = 1, **changes: Any) -> Callable[[Break], Break]:
+    """A build that is found in the little world, changed so."""
+    return found_by(lambda: trial(seed, **changes), BROKEN)
 
 
 @found_by(on_the_way, BROKEN)

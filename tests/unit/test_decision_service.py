@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from admission_world import small_room
 from decision_sites import Open, full, held, sites_in
-from visitors import NAVIGATES, Browser, Site, header
+from visitors import NAVIGATES, Browser, header
 
 from greenroom.decision.verdict import Forward
 from greenroom.model.answer import Answer
@@ -109,19 +109,6 @@ def test_a_status_that_is_not_200_comes_with_retry_after(site_of: Open) -> None:
     assert header(reply, b"Retry-After") == header(reply, b"Refresh")
 
 
-def test_who_stays_gets_in_when_the_session_before_has_ended(site_of: Open) -> None:
-    site = site_of()
-    full(site)
-    browser, _ = held(site)
-    for _ in range(40):
-        browser.wait()
-        reply = browser.visit()
-        if isinstance(reply, Forward):
-            break
-    assert isinstance(reply, Forward)
-    assert reply.ticket
-
-
 def test_a_session_that_ended_is_a_new_visitor(site_of: Open) -> None:
     site = site_of()
     first = full(site)
@@ -195,20 +182,6 @@ def test_a_room_that_rejects_lets_sessions_go_on(site_of: Open) -> None:
     assert isinstance(first.visit(), Forward)
 
 
-def test_queue_all_holds_everybody_in_front_of_an_empty_room(site_of: Open) -> None:
-    site = site_of(queue_all=True)
-    browser, _ = held(site)
-    for _ in range(5):
-        browser.wait()
-        assert isinstance(browser.visit(), Answer)
-
-
-def test_passthrough_lets_everybody_in_and_counts_them(site_of: Open) -> None:
-    site = site_of(queueing_method="passthrough")
-    assert all(isinstance(Browser(site).visit(), Forward) for _ in range(5))
-    assert site.ledgers["r"].gauges().active == 5
-
-
 def test_revoke_ends_the_session_only_where_the_room_allows_it(site_of: Open) -> None:
     for allowed in ((), ("revoke",)):
         site = site_of(enabled_origin_commands=allowed, new_users_per_minute=5)
@@ -221,16 +194,6 @@ def test_revoke_ends_the_session_only_where_the_room_allows_it(site_of: Open) ->
             assert site.decisions.obey(forward, unknown) == b""
         site.advance(2000)
         assert isinstance(Browser(site).visit(), Forward) == bool(allowed)
-
-
-def test_of_several_tickets_the_best_one_counts(site_of: Open) -> None:
-    site = site_of()
-    first = full(site)
-    browser, _ = held(site)
-    ((name, waiting),) = browser.jar.items()
-    cookies = b"; ".join([name + b"=" + waiting, name + b"=AAAA", name + b"=" + first.jar[name]])
-    reply = Browser(site).visit(headers=(*NAVIGATES, (b"cookie", cookies)))
-    assert isinstance(reply, Forward)
 
 
 @pytest.mark.parametrize(
@@ -260,17 +223,6 @@ def test_a_session_that_is_gone_falls_back_to_the_place_in_line(site_of: Open) -
     assert site.ledgers["r"].gauges().waiting == 1
 
 
-def test_a_ticket_of_one_room_is_nothing_in_another(tmp_path: Path) -> None:
-    one = small_room(id="one", name="one", host="one.example", total_active_users=1)
-    two = small_room(id="two", name="two", host="two.example", total_active_users=1)
-    site = Site(tmp_path, one, two)
-    first = Browser(site, "one.example")
-    assert isinstance(first.visit(), Forward)
-    assert isinstance(Browser(site, "two.example").visit(), Forward)
-    first.host = "two.example"
-    assert isinstance(first.visit(), Answer)
-
-
 def test_a_ledger_that_fails_holds_the_visitor(site_of: Open) -> None:
     site = site_of()
 
@@ -282,24 +234,3 @@ def test_a_ledger_that_fails_holds_the_visitor(site_of: Open) -> None:
     assert isinstance(reply, Answer)
     assert reply.status == 503
     assert [str(error) for error in site.errors] == ["no books"]
-
-
-def test_ten_thousand_hits_without_cookies_cost_the_next_honest_visitor_nothing(
-    site_of: Open,
-) -> None:
-    site = site_of(total_active_users=5, new_users_per_minute=5)
-    honest = Browser(site)
-    for _ in range(5):
-        full(site)
-    assert isinstance(honest.visit(), Answer)
-    honest.wait()
-    honest.visit()
-    for _ in range(10_000):
-        assert isinstance(Browser(site).visit(), Answer)
-    assert site.ledgers["r"].gauges().waiting == 1
-    for _ in range(60):
-        honest.wait()
-        if isinstance(honest.visit(), Forward):
-            break
-    else:
-        pytest.fail("the honest visitor never got in")

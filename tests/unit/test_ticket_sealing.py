@@ -100,15 +100,6 @@ def test_every_single_changed_character_makes_it_nothing(sealer: Sealer) -> None
                 )
 
 
-def test_every_shorter_and_longer_form_is_nothing(sealer: Sealer) -> None:
-    sealed = sealer.seal(ticket(), ROOM)
-    for length in range(SEALED_LENGTH):
-        assert sealer.open(sealed[:length], ROOM, NOW) is None
-    for extra in (b"=", b"==", b" ", b"\n", b"A", b"A" * 100_000):
-        assert sealer.open(sealed + extra, ROOM, NOW) is None
-        assert sealer.open(extra + sealed, ROOM, NOW) is None
-
-
 def test_there_is_one_spelling_only(sealer: Sealer) -> None:
     """Same bytes, other alphabet, blanks, padding or percent signs in as many characters: refused."""
     sealed = next(
@@ -132,12 +123,6 @@ def test_there_is_one_spelling_only(sealer: Sealer) -> None:
                 )
                 is None
             )
-
-
-def test_a_ticket_of_another_room_is_nothing(sealer: Sealer) -> None:
-    sealed = sealer.seal(ticket(), ROOM)
-    assert sealer.open(sealed, b"room-2", NOW) is None
-    assert sealer.open(sealed, b"", NOW) is None
 
 
 def test_a_ticket_under_another_installations_key_is_nothing(

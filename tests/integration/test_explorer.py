@@ -10,8 +10,8 @@ import pytest
 from api_in_process import ApiInProcess, api_in, health_of
 from dashboard_rig import DashboardRig, Visitor, dashboard_in
 
-from greenroom.analytics.dashboard.parts import QUERIES
-from greenroom.runtime.dashboard import AnalyticsQueries
+from greenroom.analytics.dashboard.parts import QUERIES, ExplorerQueries
+from greenroom.api.management import ALL_DATASETS, all_answers
 
 ZONES = "{ viewer { zones { zoneTag } } }"
 
@@ -20,10 +20,9 @@ ZONES = "{ viewer { zones { zoneTag } } }"
 def rig(tmp_path: Path) -> Iterator[DashboardRig]:
     with dashboard_in(tmp_path) as found:
         found.fill()
-        queries = AnalyticsQueries(
-            found.store, found.clock, {}, health_of(found.store, found.clock)
-        )
-        found.app.parts.put(QUERIES, queries.ask)
+        answers = all_answers({}, health_of(found.store, found.clock), found.clock)
+        queries = ExplorerQueries(found.store, found.clock, ALL_DATASETS, answers)
+        found.app.parts.put(QUERIES, queries)
         yield found
 
 

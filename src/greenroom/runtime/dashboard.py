@@ -3,17 +3,14 @@ when it is new.
 """
 
 import asyncio
-import json
-import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from greenroom.accounts.dashboard.session import OIDC
 from greenroom.accounts.oidc_provider import ConfiguredProvider
 from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
-from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES
+from greenroom.analytics.dashboard.parts import ANALYTICS_STORE, QUERIES, ExplorerQueries
 from greenroom.analytics.graphql.datasets import DatasetAnswer
 from greenroom.analytics.question import AnalyticsStore
 from greenroom.api.management import ALL_DATASETS, all_answers
@@ -27,20 +24,15 @@ from greenroom.dashboard.parts import DRY_RUNS, FETCH_LOGO, TICKET_KEYS, TicketK
 from greenroom.health.dashboard.parts import HEALTH_VIEW
 from greenroom.health.service import HealthService
 from greenroom.keys.ticket_keys import KeyRing, TicketKey, ticket_keys
-from greenroom.model.account import Token
 from greenroom.model.branding import LOGO_BYTES_MAX
 from greenroom.model.clock import Clock
 from greenroom.outbound import Guard, OutboundPolicy, fetch_picture
 from greenroom.outbound.guard import Listening
 from greenroom.runtime.dry_runs import DryRunProcesses
 from greenroom.status_page.dashboard.preview import INCIDENTS, STATUS_PREVIEW, StatusPreview
-from greenroom.web.authenticator import Caller
 from greenroom.web.config_service import ConfigService
-from greenroom.web.pages.request import PageParts, Person
+from greenroom.web.pages.request import PageParts
 from greenroom.web.stores import ConfigStore, SessionStore
-
-if TYPE_CHECKING:
-    from greenroom.analytics.graphql.endpoint import GraphqlEndpoint
 
 
 class Running(NamedTuple):
@@ -52,53 +44,6 @@ class Running(NamedTuple):
     analytics: AnalyticsStore | None
     status: StatusPreview | None = None
     ticket_keys: TicketKeys | None = None
-
-
-class AnalyticsQueries:
-    def __init__(
-        self,
-        store: ConfigStore,
-        clock: Clock,
-        answers: Mapping[str, DatasetAnswer],
-        health: HealthService | None,
-    ) -> None:
-        self._make = partial(_endpoint, store, clock, all_answers(answers, health, clock))
-        self._guard = threading.Lock()
-        self._made: GraphqlEndpoint | None = None
-
-    def ask(self, person: Person, query: str, variables: str, operation: str) -> tuple[int, bytes]:
-        # its library takes a quarter of a second to import, so it is imported when the first query
-        # comes
-        with self._guard:
-            self._made = self._made or self._make()
-        try:
-            known = json.loads(variables) if variables.strip() else {}
-        except (ValueError, RecursionError):
-            known = None
-        body = json.dumps(
-            {
-                "query": query,
-                "variables": known if isinstance(known, dict) else [],
-                "operationName": operation or None,
-            }
-        )
-        token = Token(
-            id=person.owner,
-            name=person.name,
-            scopes=("analytics",),
-            zone_ids=person.zone_ids,
-            secret_sha256="0" * 64,
-        )
-        answer = self._made.ask(Caller(token), body.encode("utf-8", "replace"))
-        return answer.status_code, bytes(answer.body)
-
-
-def _endpoint(
-    store: ConfigStore, clock: Clock, answers: Mapping[str, DatasetAnswer]
-) -> "GraphqlEndpoint":
-    from greenroom.analytics.graphql.endpoint import GraphqlEndpoint
-
-    return GraphqlEndpoint(store, clock, ALL_DATASETS, answers)
 
 
 class KeyFile:
@@ -137,7 +82,7 @@ def open_dashboard(
         )
 
     queries = (
-        AnalyticsQueries(store, clock, answers, running.health).ask
+        ExplorerQueries(store, clock, ALL_DATASETS, all_answers(answers, running.health, clock))
         if answers or running.health
         else None
     )

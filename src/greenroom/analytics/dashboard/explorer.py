@@ -37,7 +37,7 @@ def ask(page: PageRequest) -> Response:
             b'{"data":null,"errors":[{"message":"this process keeps no analytics"}]}',
             media_type="application/json",
         )
-    status, body = queries(
+    status, body = queries.ask(
         page.person, page.field("query"), page.field("variables"), page.field("operationName")
     )
     return Response(body, status, media_type="application/json")

@@ -36,18 +36,18 @@ from greenroom.model.account import Role
 from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
-    DEFAULT_SPAN,
     LENGTHS,
     MORE_SPANS,
     MOVES,
     SPANS,
     ChartSpan,
     asked_range,
-    span_of,
+    asked_span,
+    span_inputs,
     zone_of,
 )
 from greenroom.web.refusals import ApiFault, Code, Refused
-from greenroom.web.time_format import local_input, plain_moment
+from greenroom.web.time_format import plain_moment
 
 ANALYTICS = "/zones/{zone_id}/rooms/{room_id}/analytics"
 REMOVED_MAX = 200
@@ -70,7 +70,6 @@ def show(page: PageRequest) -> Response:
     span, named = _asked_span(page, opening=True)
     compare = page.query("compare") if page.query("compare") in COMPARISONS else ""
     answer, before, problem = _answers(page, span, compare)
-    zone = zone_of(page)
     fixed = page.room.record.capacity == "fixed"
     panels = [panel for panel in PANELS if not (fixed and panel.name == CAPACITY)]
     marks = list(_marks(page))
@@ -96,7 +95,7 @@ def show(page: PageRequest) -> Response:
         glance=_glance(answer, before),
         chart_json=json.dumps(_chart_data(answer, before, shown, panels)) if answer else "",
         marks=marks,
-        inputs=tuple(local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s)),
+        inputs=span_inputs(page, span),
         steps=[(name, span.moved(share)) for name, share in MOVES],
         advice=[(one, _setting_path(page, one)) for one in _advice(page, answer, marks)],
         causes=_causes(answer) if answer else [],
@@ -220,16 +219,10 @@ def download(page: PageRequest) -> Response:
 
 def _asked_span(page: PageRequest, *, opening: bool = False) -> tuple[ChartSpan, str]:
     """`opening`: without a span, what fits the age of the room."""
-    if asked := asked_range(page):
-        return span_of(*asked), ""
-    now_s, named = page.now_ms // 1000, page.query("span")
-    if named not in LENGTHS:
-        named = (
-            opening_span(page.part(ANALYTICS_STORE), page.room.id, now_s)
-            if opening
-            else DEFAULT_SPAN
-        )
-    return span_of(now_s - LENGTHS[named], now_s), named
+    if not opening or asked_range(page) or page.query("span") in LENGTHS:
+        return asked_span(page)
+    named = opening_span(page.part(ANALYTICS_STORE), page.room.id, page.now_ms // 1000)
+    return asked_span(page, default=named)
 
 
 def _answers(

@@ -23,17 +23,16 @@ from greenroom.web.pages.request import PageRequest
 from greenroom.web.pages.routing import view
 from greenroom.web.pages.spans import (
     DAY_S,
-    DEFAULT_SPAN,
     HOUR_S,
     MOVES,
     SPANS,
     ChartSpan,
-    asked_range,
-    span_of,
+    asked_span,
+    span_inputs,
     zone_of,
 )
 from greenroom.web.refusals import not_found
-from greenroom.web.time_format import local_input, plain_moment
+from greenroom.web.time_format import plain_moment
 
 ANALYTICS = "/health/analytics"
 PROBE = "/zones/{zone_id}/health/{check_id}/probes/{number}"
@@ -132,7 +131,7 @@ def show(page: PageRequest) -> Response:
 def _values(
     page: PageRequest, history: HealthStore, checks: Mapping[str, Entry[HealthCheck]]
 ) -> dict[str, Any]:
-    asked, named = _asked_span(page)
+    asked, named = asked_span(page, lengths=LENGTHS, steps=STEPS)
     filters = _filters(page)
     found = _answer(page, history, checks, asked, filters)
     tones = dict(zip(found.chosen, TONES, strict=False))
@@ -159,15 +158,6 @@ def _values(
         ),
         "chart_json": json.dumps(_chart_data(found, checks, tones)),
     }
-
-
-def _asked_span(page: PageRequest) -> tuple[ChartSpan, str]:
-    """The name is empty for a span from `from` to `to`."""
-    if asked := asked_range(page):
-        return span_of(*asked, STEPS), ""
-    now_s, named = page.now_ms // 1000, page.query("span")
-    named = named if named in LENGTHS else DEFAULT_SPAN
-    return span_of(now_s - LENGTHS[named], now_s, STEPS), named
 
 
 def _answer(
@@ -209,9 +199,7 @@ def _span_values(page: PageRequest, asked: ChartSpan, named: str) -> dict[str, A
         "named": named,
         "spans": HEALTH_SPANS,
         "moves": [(name, asked.moved(share)) for name, share in MOVES],
-        "inputs": tuple(
-            local_input(at_s // 60 * 60_000, zone_of(page)) for at_s in (asked.start_s, asked.end_s)
-        ),
+        "inputs": span_inputs(page, asked),
     }
 
 

@@ -1,11 +1,11 @@
 """The time range of charts: in the address, so that the back button works."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from greenroom.web.pages.rendering import Viewer
 from greenroom.web.pages.request import PageRequest
-from greenroom.web.time_format import from_input
+from greenroom.web.time_format import from_input, local_input
 
 HOUR_S, DAY_S = 3_600, 86_400
 SPAN_LEAST_S, SPAN_MOST_S = 600, 400 * DAY_S
@@ -63,6 +63,27 @@ def asked_range(page: PageRequest) -> tuple[int, int] | None:
     return (
         (start_s, end_s) if start_s is not None and end_s is not None and start_s < end_s else None
     )
+
+
+def asked_span(
+    page: PageRequest,
+    default: str = DEFAULT_SPAN,
+    lengths: Mapping[str, int] = LENGTHS,
+    steps: Sequence[tuple[int, str, int]] = STEPS,
+) -> tuple[ChartSpan, str]:
+    """The span, and its name; that is empty for one from `from` to `to`."""
+    if asked := asked_range(page):
+        return span_of(*asked, steps), ""
+    now_s, named = page.now_ms // 1000, page.query("span")
+    named = named if named in lengths else default
+    return span_of(now_s - lengths[named], now_s, steps), named
+
+
+def span_inputs(page: PageRequest, span: ChartSpan) -> tuple[str, str]:
+    """Begin and end for form fields, in the viewer's zone."""
+    zone = zone_of(page)
+    begin, end = (local_input(at_s // 60 * 60_000, zone) for at_s in (span.start_s, span.end_s))
+    return begin, end
 
 
 def zone_of(page: PageRequest) -> str:

@@ -76,6 +76,8 @@ LEASE = SqlLease(sender, sender.c.beat)
 
 
 class SqlOutbox:
+    """Methods block, and raise StorageFailed."""
+
     def __init__(self, store: SqlStore) -> None:
         self._transaction = store.transaction
         self._stored = store.read_within

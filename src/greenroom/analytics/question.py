@@ -299,6 +299,8 @@ class SlowAnswer(Exception): ...
 
 
 class AnalyticsStore(Protocol):
+    """Blocks; several threads may call it."""
+
     def answer(self, question: Question, timeout_s: float | None = None) -> AnalyticsAnswer:
         """Raises Refused (of analytics.question), SlowAnswer, StorageFailed."""
 

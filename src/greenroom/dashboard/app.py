@@ -286,7 +286,7 @@ def _protected(request: Request) -> bool:
     if request.url.scheme == "https":
         return True
     if not _OF_PROXIES.isdisjoint(request.headers.keys()):
-        return False
+        return False  # a proxy that is not trusted may be anywhere
     try:
         return (
             bool(request.client)

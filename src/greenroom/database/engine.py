@@ -50,12 +50,14 @@ def _insert_of(dialect: str) -> Callable[[Table], Any]:
 
 
 BUSY_S = 5
+"""Writes take milliseconds."""
 
 BUSY_RETRY_S = 0.01
 
 CONNECT_S = 3
 
 STATEMENT_MS = 15_000
+"""Reading everything takes well under a second."""
 
 SCHEMES = {
     "sqlite": "sqlite+pysqlite",
@@ -104,6 +106,7 @@ def connect(url: URL) -> Engine:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
+    """Database errors become StorageFailed."""
     options: dict[str, Any] = {_WRITES: writes}
     if engine.dialect.name == "postgresql" and not writes:
         options["isolation_level"] = "REPEATABLE READ"

@@ -53,6 +53,7 @@ class MailRefused(GreenroomError):
 
 
 async def send(server: MailServer, message: EmailMessage) -> None:
+    """Raises MailRefused."""
     import aiosmtplib  # 40 ms, and most installations send no e-mail
 
     client = aiosmtplib.SMTP(

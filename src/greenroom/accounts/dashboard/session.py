@@ -133,6 +133,7 @@ def leave(page: PageRequest) -> Response:
 
 
 def safe_path(path: str) -> str:
+    """Never leads to another site."""
     plain = (
         path.startswith("/")
         and not path.startswith("//")

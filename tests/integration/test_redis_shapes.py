@@ -22,7 +22,7 @@ from ports import free_port
 from redis_people import LONG_S, House, in_house
 from redis_world import RedisServer, wait_until
 
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.errors import InvalidConfig
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link
@@ -99,7 +99,7 @@ def test_a_process_begins_and_holds_visitors_while_no_cluster_can_be_reached(
 ) -> None:
     port = free_port(and_at=10_000)
     link, errors = Link(f"redis+cluster://127.0.0.1:{port}"), list[BaseException]()
-    shared = Shared(link, link, "here", ("here",))
+    shared = SharedLedgers(link, link, "here", ("here",))
 
     async def story() -> None:
         clock = ServerClock(MonotonicClock())

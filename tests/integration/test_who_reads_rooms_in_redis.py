@@ -12,7 +12,7 @@ import pytest
 from admission_world import small_room
 from redis_world import RedisServer
 
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.ledgers.redis import leases
 from greenroom.ledgers.redis.clock import ServerClock
 from greenroom.ledgers.redis.link import Link
@@ -28,7 +28,7 @@ class Reads:
     def __init__(self, url: str, data: Path, ahead_ms: int = 0) -> None:
         own = MonotonicClock()
         own.catch_up(int(time.time() * 1000) + ahead_ms)
-        shared = Shared(Link(url), Link(url), "here", ("here",))
+        shared = SharedLedgers(Link(url), Link(url), "here", ("here",))
         self.store = SharedLedgerStore(
             shared,
             lambda: ("here",),

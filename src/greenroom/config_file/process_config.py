@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from greenroom.alerts.mail import Sending
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.configuration.layers import UnitFault
 from greenroom.decision.native_pass import PassKeys
 from greenroom.gateway.origin.address import Origin
@@ -52,7 +52,7 @@ class ProcessConfig:
     analytics: str = ""
     """Empty: in the data directory; `off`; or a ClickHouse's URL."""
     analytics_retention: AnalyticsRetention = field(default_factory=AnalyticsRetention)
-    shared: Shared | None = None
+    shared: SharedLedgers | None = None
     """None: this process keeps its own ledgers."""
     origin: Origin | None = None
     """For hosts without an origin of their own; None: they are not served."""

@@ -12,7 +12,7 @@ from greenroom.settings.process import NAME, NAME_MAX, NAME_PATTERN, Server
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedLedgers:
     """`data_centers` includes this one."""
 
     redis: Link
@@ -25,7 +25,7 @@ class Shared:
         return f"{self.redis} (data center {self.data_center}, all of them in {self.global_redis})"
 
 
-def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
+def read_shared(server: Server, problems: list[Problem]) -> SharedLedgers | None:
     found: list[Problem] = []
     name, names = server.datacenter, server.datacenters or (server.datacenter,)
     found += [
@@ -57,7 +57,7 @@ def read_shared(server: Server, problems: list[Problem]) -> Shared | None:
     return (
         None
         if found or redis is None
-        else Shared(
+        else SharedLedgers(
             redis,
             links["global_redis"] or redis,
             name,

@@ -1,8 +1,8 @@
 """Renders verdicts, separately from deciding, so it can happen later and elsewhere."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
-from greenroom.decision.cors import with_cors
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.answer import Answer, AnswerHeaders
 from greenroom.model.arrival_kind import HeaderSigns
@@ -28,12 +28,18 @@ from greenroom.request.admissible import (
     speculative,
 )
 from greenroom.request.canonical import Refusal
+from greenroom.request.cross_origin import listed_origin
 from greenroom.request.form_replay import form_of, may_keep_form, sent_by_form
 
 UPDATE_LET_IN = b'{"cfWaitingRoom":{"inWaitingRoom":false}}'
 LEFT = b'{"greenroom":{"left":true}}'
 
 SHOWN_MAX = 64
+
+CORS_HEADERS_CACHED = 1_024
+"""About 1 MB."""
+
+EXPOSED = b"Retry-After, Refresh"
 
 OUTAGE_RETRY_S = 10
 PLACELESS_RETRY_S = 20
@@ -273,3 +279,25 @@ def _origin_error(
 def _later(headers: AnswerHeaders, retry_s: int, repeatable: bool) -> AnswerHeaders:
     later = headers.plus((b"Retry-After", b"%d" % retry_s))
     return later.plus((b"Refresh", b"%d" % retry_s)) if repeatable else later
+
+
+def with_cors(answer: Answer, origins: Sequence[str], arrival: Arrival) -> Answer:
+    """Lets scripts of a listed origin (`Room.cors_origins`) read that the visitor waits."""
+    return replace(answer, headers=_with_cors(answer.headers, listed_origin(arrival, origins)))
+
+
+@lru_cache(maxsize=CORS_HEADERS_CACHED)
+def _with_cors(headers: AnswerHeaders, origin: bytes) -> AnswerHeaders:
+    varies = headers.get(b"Vary")
+    pairs = [
+        (key, value + b", Origin" if key == b"Vary" else value) for key, value in headers.pairs
+    ]
+    if varies is None:
+        pairs.append((b"Vary", b"Origin"))
+    if origin:
+        pairs += [
+            (b"Access-Control-Allow-Origin", origin),
+            (b"Access-Control-Allow-Credentials", b"true"),
+            (b"Access-Control-Expose-Headers", EXPOSED),
+        ]
+    return AnswerHeaders(*pairs)

@@ -19,7 +19,7 @@ from greenroom.analytics.store.engine import Engine
 from greenroom.analytics.store.keeper import Keeper, Retention, RoomPlace
 from greenroom.config_file.addresses import ANALYTICS_OFF, store_shown
 from greenroom.config_file.process_config import ProcessConfig
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.configuration.state import AnalyticsState
 from greenroom.decision.decision_counts import DecisionCounts
 from greenroom.decision.observer import Observer
@@ -171,7 +171,12 @@ class Analytics(_Recording):
 
 class SharedAnalytics(_Recording):
     def __init__(
-        self, config: ProcessConfig, shared: Shared, data: Path, clock: Clock, known: ConfigStore
+        self,
+        config: ProcessConfig,
+        shared: SharedLedgers,
+        data: Path,
+        clock: Clock,
+        known: ConfigStore,
     ) -> None:
         from greenroom.ledgers.redis.analytics_stream import RedisAnalyticsStream
         from greenroom.ledgers.redis.leases import TIMEOUT_S

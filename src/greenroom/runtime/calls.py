@@ -6,7 +6,7 @@ from greenroom.alerts.service import Notifications
 from greenroom.calls.desk import Desk, SealedCalls
 from greenroom.calls.rules import LOOK_MS
 from greenroom.calls.sender import CallSender
-from greenroom.config_file.shared import Shared, process_name
+from greenroom.config_file.shared import SharedLedgers, process_name
 from greenroom.decision.service import DecisionService
 from greenroom.errors import StorageFailed
 from greenroom.keys.sealed_secrets import SealedSecrets
@@ -25,7 +25,7 @@ IDLE_S = 60.0
 class ProcessCalls:
     def __init__(
         self,
-        shared: Shared | None,
+        shared: SharedLedgers | None,
         data: Path,
         clock: Clock,
         decision: DecisionService,

@@ -23,7 +23,7 @@ from greenroom.capacity.sources import (
 from greenroom.capacity.steering import NOT_MEASURED, CapacitySteering, sources_of
 from greenroom.capacity.window import WINDOW_MS
 from greenroom.config_file.process_config import ProcessConfig
-from greenroom.config_file.shared import Shared, process_name
+from greenroom.config_file.shared import SharedLedgers, process_name
 from greenroom.configuration.layers import UnitFault
 from greenroom.configuration.operations import note_capacity
 from greenroom.decision.decision_counts import DecisionCounts
@@ -80,7 +80,7 @@ class OneProcess:
     async def close(self) -> None: ...
 
 
-def exchange_of(shared: Shared | None) -> "OneProcess | RedisCapacity":
+def exchange_of(shared: SharedLedgers | None) -> "OneProcess | RedisCapacity":
     """Make it inside the event loop."""
     if shared is None:
         return OneProcess()
@@ -93,7 +93,7 @@ def exchange_of(shared: Shared | None) -> "OneProcess | RedisCapacity":
 class ProcessCapacity:
     def __init__(
         self,
-        shared: Shared | None,
+        shared: SharedLedgers | None,
         ledgers: ProcessLedgerStore,
         counts: DecisionCounts,
         store: ConfigStore,

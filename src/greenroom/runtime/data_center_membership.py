@@ -3,7 +3,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from greenroom.admission.lease import CUT_OFF_MS
-from greenroom.config_file.shared import Shared, process_name
+from greenroom.config_file.shared import SharedLedgers, process_name
 from greenroom.configuration.state import LostState, SyncState
 from greenroom.ledgers.coordination import LedgerStore
 from greenroom.ledgers.redis.connect import Client
@@ -18,7 +18,7 @@ class DataCenterMembership:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedLedgers,
         ledgers: LedgerStore,
         rooms: Callable[[], Sequence[Room]],
         data_centers: Callable[[], Sequence[str]],

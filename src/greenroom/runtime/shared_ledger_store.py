@@ -20,7 +20,7 @@ from redis.exceptions import (
 from greenroom.admission.ledger.tally import Taken
 from greenroom.admission.messages.room_summary import CenterFigures
 from greenroom.analytics.collector.sampler import RoomLook, wait_seconds
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.configuration.state import SyncState, TripState
 from greenroom.decision.room_view import CenterView, Figures
 from greenroom.errors import StorageFailed
@@ -157,7 +157,7 @@ def _center(found: CenterFigures, line_ms: int) -> CenterView:
 class SharedLedgerStore:
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedLedgers,
         data_centers: Callable[[], Sequence[str]],
         data: Path,
         clock: ServerClock,

@@ -8,7 +8,7 @@ import structlog
 
 from greenroom.admission.schedule import effective
 from greenroom.config_file.process_config import ProcessConfig
-from greenroom.config_file.shared import Shared
+from greenroom.config_file.shared import SharedLedgers
 from greenroom.errors import StorageFailed
 from greenroom.ledgers.draws import DrawFiles
 from greenroom.ledgers.port import DrawStore
@@ -22,7 +22,7 @@ from greenroom.runtime.loops import OnError, Say
 log = structlog.get_logger(__name__)
 
 
-def process_clock(shared: Shared | None) -> ServerClock | MonotonicClock:
+def process_clock(shared: SharedLedgers | None) -> ServerClock | MonotonicClock:
     return ServerClock(MonotonicClock()) if shared else MonotonicClock()
 
 
@@ -55,7 +55,7 @@ def data_center_names(config: ProcessConfig) -> tuple[str, ...]:
 
 
 async def agreed_draws(
-    shared: Shared | None,
+    shared: SharedLedgers | None,
     files: DrawFiles,
     data_centers: Callable[[], Sequence[str]],
     ending: contextlib.AsyncExitStack,

@@ -105,47 +105,54 @@ def same_for_all(held: Held) -> bool:
     return not held.in_line and not held.receipt and view_of(held) in SHARED
 
 
-class Away(NamedTuple):
-    """Over how many minutes of median wait the page offers a calendar entry, and a message; 0:
-    never.
+class PageFeatures(NamedTuple):
+    """What the page offers besides the wait. `table`: URL of the wait table, or empty. The last two:
+    minutes of median wait beyond which it offers a calendar entry, and a message; 0: never.
     """
 
-    calendar: int = 0
-    calls: int = 0
+    table: str = ""
+    offers: bool = False
+    moves: bool = False
+    calendar_after: int = 0
+    call_after: int = 0
+
+    @property
+    def may_leave(self) -> bool:
+        return bool(self.calendar_after or self.call_after)
 
 
-STAYS = Away()
+PLAIN = PageFeatures()
 
 
 class BuiltIn:
     def __init__(
-        self,
-        words: Language,
-        brand: Brand = NO_BRAND,
-        table: str = "",
-        offers: bool = False,
-        moves: bool = False,
-        away: Away = STAYS,
+        self, words: Language, brand: Brand = NO_BRAND, features: PageFeatures = PLAIN
     ) -> None:
         slots = slots_of(words)
         add = words.calendar["add"].encode()
-        slots["calendar",] = lambda facts: (add if facts.minutes > away.calendar else b"",)
+        slots["calendar",] = lambda facts: (
+            add if facts.minutes > features.calendar_after else b"",
+        )
         tell, returns = words.call["add"].encode(), words.call["returns"].encode()
         slots["call",] = lambda facts: (
-            returns if facts.sold_out else tell if _minutes_left(facts) > away.calls else b"",
+            returns
+            if facts.sold_out
+            else tell
+            if _minutes_left(facts) > features.call_after
+            else b"",
         )
         slots["kept",] = lambda facts: (_kept(words, facts.held.away_minutes),)
         draw = Filled(_pieces(source("draw.html"), "drawn", words, brand), slots)
         slots["draw",] = lambda facts: (draw.fill(facts) if facts.held.receipt else b"",)
         self._pages = {
             view: Filled(
-                _pieces(source("page.html"), view, words, brand, False, table, offers, moves, away),
+                _pieces(source("page.html"), view, words, brand, features=features),
                 slots,
             )
             for view in LAYOUTS
         }
         self._words = {
-            view: Filled(_pieces(_words_json(view, offers, away), view, words, brand, True), slots)
+            view: Filled(_pieces(_words_json(view, features), view, words, brand, True), slots)
             for view in LAYOUTS
         }
         self._news: dict[bytes, tuple[str, Filled]] = {}
@@ -154,7 +161,7 @@ class BuiltIn:
                 view,
                 Filled(
                     _pieces(
-                        _news_json(view, words, bool(table), offers, away),
+                        _news_json(view, words, features),
                         view,
                         words,
                         brand,
@@ -166,7 +173,7 @@ class BuiltIn:
             self._news[view.encode()] = self._news[view.encode() + READS_TABLE] = news
         self._turns = {
             view: Filled(
-                _pieces(_turn_json(view, bool(table), offers, away), view, words, brand, True),
+                _pieces(_turn_json(view, features), view, words, brand, True),
                 slots,
             )
             for view in LAYOUTS
@@ -209,10 +216,7 @@ def _pieces(
     words: Language,
     brand: Brand = NO_BRAND,
     json: bool = False,
-    table: str = "",
-    offers: bool = False,
-    moves: bool = False,
-    away: Away = STAYS,
+    features: PageFeatures = PLAIN,
 ) -> list[str]:
     """Alternating text and names of holes."""
     layout = LAYOUTS[view]
@@ -229,7 +233,7 @@ def _pieces(
             else:
                 pieces.extend((part, ""))
 
-    fixed = _fixed(view, layout, words, brand, table, moves) | {"site": brand.title_in(json)}
+    fixed = _fixed(view, layout, words, brand, features) | {"site": brand.title_in(json)}
     texts = {name: _said(view, words).get(name, "") for name in WORDS}
     texts["title"] += "{site}"
     texts["hero"] = f"{{{layout.hero}}}" if layout.hero else ""
@@ -240,11 +244,11 @@ def _pieces(
     for row in ROWS:
         texts[f"row_{row}"] = f"{{{row}}}" if row in layout.rows else ""
         texts[f"row_{row}_hidden"] = f"{{{row}_hidden}}" if row in layout.rows else " hidden"
-    texts |= {"warning": "", "stock": "", "move": _MOVE if moves else ""}
-    texts["calendar_link"] = _CALENDAR if away.calendar else ""
-    texts["call_link"] = _CALL if away.calls else ""
-    texts["keep"] = _KEPT if any(away) else "{l_keep}"
-    if offers:
+    texts |= {"warning": "", "stock": "", "move": _MOVE if features.moves else ""}
+    texts["calendar_link"] = _CALENDAR if features.calendar_after else ""
+    texts["call_link"] = _CALL if features.call_after else ""
+    texts["keep"] = _KEPT if features.may_leave else "{l_keep}"
+    if features.offers:
         texts["warning"] = "<p aria-live=polite><b id=short{short_hidden}>{short}</b>"
         title = words.offers["title"]
         texts["stock"] = f"<div{{offers_hidden}}><dt>{title}<dd id=offers>{{offers}}</div>"
@@ -262,7 +266,7 @@ def _said(view: str, words: Language) -> Mapping[str, str]:
 
 
 def _fixed(
-    view: str, layout: Layout, words: Language, brand: Brand, table: str, moves: bool
+    view: str, layout: Layout, words: Language, brand: Brand, features: PageFeatures
 ) -> dict[str, str]:
     said = {
         name: text for name, text in words.script.items() if name != "blocked" or view in UNPROVEN
@@ -270,11 +274,11 @@ def _fixed(
     script = "".join(f' data-{name.replace("_", "-")}="{text}"' for name, text in said.items())
     if brand.title:
         script += f' data-site="{brand.title_in(False)}"'
-    if moves:
+    if features.moves:
         script += f' data-in-app="{IN_APP}" data-app="{words.move["app"]}"'
-    if table:
+    if features.table:
         grouping = "always" if len(words.number(1_234)) > 4 else "min2"
-        script += f' data-table="{escape(table)}" data-grouping={grouping}'
+        script += f' data-table="{escape(features.table)}" data-grouping={grouping}'
     return {
         **brand.holes(),
         "help": _help(words, brand),
@@ -284,7 +288,7 @@ def _fixed(
         "layout": layout.looks,
         "icon": _ICON,
         "css": _style(brand),
-        "js": _script(bool(table)),
+        "js": _script(bool(features.table)),
         "script": script,
         "again_hidden": "" if layout.looks == "end" else " hidden",
         **{f"l_{name}": text for name, text in words.labels.items()},
@@ -324,33 +328,33 @@ def _numbers_json(table: bool) -> str:
     return _NEWS.replace('{"greenroom":{', _PLACE) if table else _NEWS
 
 
-def _news_json(view: str, words: Language, table: bool, offers: bool, away: Away) -> str:
+def _news_json(view: str, words: Language, features: PageFeatures) -> str:
     texts = {name: f"{{{name}}}" for name in (*WORDS, "hero")} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    texts |= _extra_texts(offers, away)
+    texts |= _extra_texts(features)
     changing = {name: text for name, text in texts.items() if len(_pieces(text, view, words)) > 1}
-    return f"{_numbers_json(table)}{msgspec.json.encode(changing).decode()}}}}}"
+    return f"{_numbers_json(bool(features.table))}{msgspec.json.encode(changing).decode()}}}}}"
 
 
-def _turn_json(view: str, table: bool, offers: bool, away: Away) -> str:
-    return f"{_numbers_json(table)}{_words_json(view, offers, away)}}}}}"
+def _turn_json(view: str, features: PageFeatures) -> str:
+    return f"{_numbers_json(bool(features.table))}{_words_json(view, features)}}}}}"
 
 
-def _extra_texts(offers: bool, away: Away) -> dict[str, str]:
+def _extra_texts(features: PageFeatures) -> dict[str, str]:
     return (
-        (_OFFERS if offers else {})
-        | (_CALENDAR_TEXT if away.calendar else {})
-        | (_CALL_TEXT if away.calls else {})
-        | (_KEPT_TEXT if any(away) else {})
+        (_OFFERS if features.offers else {})
+        | (_CALENDAR_TEXT if features.calendar_after else {})
+        | (_CALL_TEXT if features.call_after else {})
+        | (_KEPT_TEXT if features.may_leave else {})
     )
 
 
-def _words_json(view: str, offers: bool, away: Away) -> str:
+def _words_json(view: str, features: PageFeatures) -> str:
     texts = {name: f"{{{name}}}" for name in ("layout", *WORDS, "hero", *DRAW)} | {
         row: f"{{row_{row}}}" for row in ROWS
     }
-    texts |= _extra_texts(offers, away)
+    texts |= _extra_texts(features)
     return msgspec.json.encode({"view": view, **texts}).decode()
 
 
@@ -380,15 +384,8 @@ def source(name: str) -> str:
 
 
 @lru_cache(64)
-def built_in(
-    tag: str,
-    brand: Brand,
-    table: str,
-    offers: bool,
-    moves: bool,
-    away: Away,
-) -> BuiltIn:
-    return BuiltIn(language(tag), brand, table, offers, moves, away)
+def built_in(tag: str, brand: Brand, features: PageFeatures) -> BuiltIn:
+    return BuiltIn(language(tag), brand, features)
 
 
 @lru_cache(None)

@@ -14,7 +14,7 @@ from greenroom.pages.builtin import (
     CONTENT_SECURITY_POLICY,
     FORM_GOES_BEFORE,
     LAYOUTS,
-    Away,
+    PageFeatures,
     alone,
     built_in,
     content_security_policy,
@@ -64,26 +64,18 @@ class Page:
     """The caller adds Refresh, Retry-After and Set-Cookie to the headers."""
 
     __slots__ = (
-        "_asked", "_built_in", "_calls", "_moves", "_offers", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
+        "_asked", "_built_in", "_features", "_packed_headers", "_room", "_spoken", "_template", "brand", "cors_origins",
         "follows", "html_headers", "json_headers", "language",
     )  # fmt: skip
 
     def __init__(
-        self,
-        room: Room,
-        template: Template | None,
-        language: str,
-        offers: bool = False,
-        moves: bool = False,
-        calls: bool = False,
+        self, room: Room, template: Template | None, language: str, features: PageFeatures
     ) -> None:
         self.language = language
         self._room = room
         brand = self.brand = brand_of(room, language)
-        table = _table_of(room)
-        away = Away(room.calendar_after_minutes, room.call_after_minutes if calls else 0)
-        self._built_in = built_in(language, brand, table, offers, moves, away)
-        self._offers, self._moves, self._calls = offers, moves, calls
+        self._built_in = built_in(language, brand, features)
+        self._features = features
         self._template = template
         self.follows = room.follow_accept_language
         self._spoken: dict[str, Page] = {}
@@ -92,7 +84,7 @@ class Page:
         own = (
             CUSTOM_HEADERS
             if template
-            else _varying(headers_of(brand, bool(table)), b"Accept-Encoding")
+            else _varying(headers_of(brand, bool(features.table)), b"Accept-Encoding")
         )
         shown = _framed(own, room)
         self.html_headers, self.json_headers = shown, JSON_HEADERS
@@ -109,9 +101,7 @@ class Page:
         wanted = asked_for(accept_language) if self.follows and accept_language else ""
         page = self if not wanted or wanted == self.language else self._spoken.get(wanted)
         if page is None:
-            page = self._spoken[wanted] = Page(
-                self._room, self._template, wanted, self._offers, self._moves, self._calls
-            )
+            page = self._spoken[wanted] = Page(self._room, self._template, wanted, self._features)
         if accept_language is None or len(accept_language) <= HEADER_MAX:
             if len(self._asked) >= HEADERS_CACHED:
                 self._asked.clear()
@@ -243,7 +233,14 @@ def compile_page(
     """A template that cannot be used gives the built-in page."""
     template = parse(room.custom_page_html) if room.custom_page_html else None
     own = template if isinstance(template, Template) else None
-    return Page(room, own, room.default_template_language, offers, moves, calls)
+    features = PageFeatures(
+        _table_of(room),
+        offers,
+        moves,
+        room.calendar_after_minutes,
+        room.call_after_minutes if calls else 0,
+    )
+    return Page(room, own, room.default_template_language, features)
 
 
 def _table_of(room: Room) -> str:

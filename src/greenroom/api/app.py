@@ -31,8 +31,8 @@ def control_app(
     more: Iterable[BaseRoute] = (),
     dashboard: ASGIApp | None = None,
 ) -> Starlette:
-    """The dashboard has all remaining paths. At `/` programs that do not accept HTML get a list of
-    the others.
+    """The dashboard serves all remaining paths. At `/` clients that do not accept HTML get a list
+    of the others.
     """
 
     async def healthz(_request: Request) -> Response:

@@ -1,5 +1,5 @@
-"""Reads tables of a configuration file by the schemas of the API, as read-only entries, and the
-files that their keys name.
+"""Reads tables of a configuration file by the API's schemas, as read-only entries, and the files
+they name.
 """
 
 import hashlib
@@ -130,8 +130,8 @@ def read_document(
     beside: type | None = None,
     ignored: Sequence[str] = (),
 ) -> TableRead:
-    """The values of a table that the API has too, read by its schema, and everything wrong with
-    them. `beside` describes keys that are not fields.
+    """Reads a table by the API's schema; returns its values and all problems. `beside` describes
+    keys that are not fields.
     """
     described = specs(beside) if beside else {}
     extra = {
@@ -209,8 +209,8 @@ def read_text(path: Path, pointer: str, size_max: int) -> str | Problem:
 
 
 class FileTables(NamedTuple):
-    """Tables of the configuration file that a slice reads. `read` gets the whole file and adds what
-    is wrong to the problems. `lines`: what `greenroom check` shows of them.
+    """A slice's tables of the configuration file. `read` gets the whole file and appends problems.
+    `lines`: what `greenroom check` shows.
     """
 
     names: tuple[str, ...]

@@ -1,7 +1,5 @@
-"""Live operations on a room, whether it is of the store or of a configuration file. An extension.
-
-They are in `RoomOperations` beside the room: who began one, when, and when it ends. Ending one
-restores what the settings say.
+"""Live operations on a room of the store or the file, kept as `RoomOperations` beside it: who began
+one, when, and when it ends. Ending one restores the settings. An extension.
 """
 
 from collections.abc import Sequence
@@ -195,8 +193,8 @@ def end(zone_id: str, room_id: str, kind: str) -> ConfigChange:
 
 
 def note_capacity(store: ConfigStore, room: Room, sessions: int, reason: str, now_ms: int) -> None:
-    """An entry of the audit log alone: a revision for each step of the law would make the forms of
-    operators stale. Raises StorageFailed.
+    """Writes only an audit entry: a revision for each step of the law would make operators' forms
+    stale. Raises StorageFailed.
     """
     after = {"room": room.name, "active_visitors": sessions, "reason": reason}
     store.note(CAPACITY, room.id, author=CAPACITY_AUTHOR, now_ms=now_ms, after=after)

@@ -1,7 +1,6 @@
-"""Being called: a visitor in line leaves an e-mail address or a push endpoint, and may close the page.
-
-The page needs its script, which sends what the visitor leaves in a header: not every proxy passes a
-body on, and a query stands in logs. A link in the first mail confirms the address, or refuses it.
+"""Notifying a visitor when the turn comes: the visitor leaves an e-mail address or a push endpoint,
+and may close the page. The page's script sends it in a header, because not every proxy passes a
+body on, and queries appear in logs. A link in the first mail confirms or refuses the address.
 """
 
 import re
@@ -98,7 +97,7 @@ class CallDesk(Protocol):
     async def confirm(self, room_id: str, ticket_id: bytes, asked_ms: int) -> bool: ...
 
     async def refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
-        """Nothing more is sent to that address for a while. `address`: as in `confirm_link`."""
+        """Blocks the address for a while. `address`: as in `confirm_link`."""
 
     async def drop(self, room_id: str, ticket_id: bytes) -> bool: ...
 

@@ -1,6 +1,6 @@
-"""Native passes: short-lived proofs that a visitor is active, which a proxy verifies by itself
-(proof: docs/explanation/native-pass.md). hs256 and es256 are JWTs, secure_link is nginx's MD5 in
-base64url, a comma and the last valid second.
+"""Native passes: short-lived proofs that a visitor is active, verified by a proxy alone (proof:
+docs/explanation/native-pass.md). hs256 and es256 are JWTs; secure_link is nginx's MD5 in base64url,
+a comma and the last valid second.
 """
 
 import hashlib

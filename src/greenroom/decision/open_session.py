@@ -1,7 +1,6 @@
-"""The session of a WebSocket, event stream, download or upload. The ledger is asked about it every
-half q, which renews it or shows that it has ended; the stream then ends within q, or just before a
-known end. A provisional session becomes a full one just before its end, because its client is still
-there.
+"""The session of a WebSocket, event stream, download or upload. Every half q the ledger renews it
+or reports its end; the stream then ends within q, or just before a known end. A provisional session
+becomes a full one just before its end, because its client is still connected.
 """
 
 from typing import Protocol

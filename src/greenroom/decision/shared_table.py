@@ -58,7 +58,7 @@ def body_of(table: LineTable, offers: tuple[Offer, ...] | None = None) -> bytes:
 
 
 def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
-    """At most `refresh_max_seconds` +- 10 % where the page does not read the table."""
+    """At most `refresh_max_seconds`, +- 10 %, unless the page reads the table."""
     if not room.line_table:
         return refresh_ms
     most_ms = room.refresh_max_seconds * 1000

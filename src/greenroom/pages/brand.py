@@ -1,6 +1,5 @@
-"""A site's branding on the built-in page. Text in the accent colour, and the ground's colour on it,
-must have a contrast of 4.5 on the light and the dark ground (WCAG AA); an accent that falls short
-is mixed with black or white.
+"""A site's branding on the built-in page. The accent colour is mixed with black or white until its
+contrast is 4.5 on the light and the dark ground (WCAG AA).
 """
 
 from html import escape

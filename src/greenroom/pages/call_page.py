@@ -1,4 +1,4 @@
-"""The page on which a visitor in line asks to be called, and those behind the links in mails."""
+"""The page where a waiting visitor asks to be notified, and the pages behind links in its mails."""
 
 from functools import lru_cache
 from html import escape
@@ -61,7 +61,7 @@ def call_page(
 
 
 def call_page_headers(headers: AnswerHeaders, brand: Brand) -> AnswerHeaders:
-    """Those of another page of its own, with a policy for this page's script and its worker."""
+    """As `headers_of`, with a policy for this page's script and its worker."""
     return _with_policy(headers, brand)
 
 
@@ -77,7 +77,7 @@ def worker_script() -> bytes:
 
 
 def ask_page(tag: str, brand: Brand, action: str, refuses: bool) -> bytes:
-    """Behind the link of a mail: whether messages may come to this address."""
+    """Behind a mail's link: asks whether messages may go to this address."""
     said = language(tag).call
     yes = "" if refuses else button(action, said["yes"])
     texts = {"title": said["add"], "heading": said["add"], "lead": said["ask"]}

@@ -1,5 +1,5 @@
-"""Form replay on a waiting page. A refresh would be a GET and lose the form, so such a page has
-none: its script, or a button, sends the form.
+"""Form replay on a waiting page. A refresh would be a GET and lose the form, so the page's script,
+or a button, sends it instead.
 """
 
 from html import escape

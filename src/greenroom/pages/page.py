@@ -115,7 +115,7 @@ class Page:
         return _framed(headers_of(self.brand), self._room)
 
     def framed_by_its_site(self) -> AnswerHeaders:
-        """For a page of its own that the site may show in a frame."""
+        """Headers of another page that the site may show in a frame."""
         sites = f"'self' {self._room.frame_ancestors}".rstrip()
         return _framed_by(headers_of(self.brand), sites)
 
@@ -144,8 +144,8 @@ class Page:
         )
 
     def after_form(self, held: Held, form: KeptForm | None) -> tuple[AnswerHeaders, bytes, bool]:
-        """Returns whether the form is kept: then the page must not refresh. Never compressed: what
-        a visitor has sent would stand beside secrets of the application.
+        """Also returns whether the form is kept: then the page must not refresh. Never compressed:
+        a visitor's data would stand beside secrets of the application.
         """
         words = words_of(self.language)
         if self._template:
@@ -179,7 +179,7 @@ def headers_of(brand: Brand, table: bool = False) -> AnswerHeaders:
 
 @lru_cache(maxsize=256)
 def error_headers_of(brand: Brand) -> AnswerHeaders:
-    """Of a page that says until when the turn is safe, in the visitor's own time."""
+    """For a page that shows until when the turn is kept, in local time."""
     policy = content_security_policy(brand, script=source("safe.js")).encode()
     return AnswerHeaders(
         *[

@@ -1,4 +1,4 @@
-"""How long the session of a visitor inside still lasts, as a page, as JSON and as a script for the
+"""The remaining session time of an active visitor, as a page, as JSON and as a script for the
 application's own pages. The page works without a script, also in a frame of the same site.
 """
 
@@ -19,7 +19,7 @@ def warn_s(session_ms: int) -> int:
 
 
 def refresh_s(left_s: int, session_ms: int) -> int:
-    """When the page says something else."""
+    """When the page changes."""
     return left_s - warn_s(session_ms) if left_s > warn_s(session_ms) else left_s + 1
 
 

@@ -1,7 +1,7 @@
-"""Which form of a visitor who must wait may be kept on the waiting page. Sending it again must mean
-exactly what it meant the first time: its sender is a page of the same origin, and every field comes
-out of a browser's form as it went in. So not kept are chosen files, text that is not UTF-8, NUL,
-single CR or LF, fields without a name, `_charset_`, and parts with other headers.
+"""Which forms of held visitors are kept on the waiting page. A replay must mean exactly what the
+form meant: it comes from a page of the same origin, and every field as a browser wrote it. Not
+kept: chosen files, text that is not UTF-8, NUL, single CR or LF, fields without a name,
+`_charset_`, parts with other headers.
 """
 
 import re

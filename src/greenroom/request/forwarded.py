@@ -1,6 +1,6 @@
 """The visitor's address behind trusted proxies. Every proxy appends the address it saw to
-`X-Forwarded-For`, so reading goes from the right; the first untrusted entry is the visitor, and
-entries further left are the visitor's invention.
+`X-Forwarded-For`, so the rightmost untrusted entry is the visitor, and anything further left may be
+invented.
 """
 
 import re
@@ -38,7 +38,7 @@ class ForwardedVisitor(msgspec.Struct, frozen=True):
 
 class ForwardedPolicy:
     """Which peers are trusted about the visitor. A zone's own proxies are trusted for its hosts
-    only: an editor of one zone must not choose who a visitor is in another.
+    only: the editor of one zone must not choose a visitor's address in another.
     """
 
     __slots__ = (
@@ -197,7 +197,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def network_of(client: str) -> str:
-    """Whose requests and connections are counted together: of IPv6 a /64, which one household has."""
+    """The unit in which requests and connections are counted: an IPv6 /64 is one household."""
     return _network(client) if ":" in client else client
 
 

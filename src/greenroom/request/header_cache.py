@@ -1,6 +1,6 @@
-"""A cache of checked header lines, one entry per kind of browser, for front ends that get no bytes.
-Browsers of one kind send the same lines except for Cookie and X-Forwarded-For; checking looks at
-these values only for control characters and size, so the key is the lines without them.
+"""A cache of checked header lines for front ends that get no bytes, one entry per kind of browser.
+The key is the lines without Cookie and X-Forwarded-For, which differ between visitors and are
+checked only for control characters and size.
 """
 
 from collections.abc import Hashable, Sequence

@@ -113,7 +113,7 @@ _cached = lru_cache(maxsize=READINGS_CACHED)(_passed)
 
 
 def readings(path: bytes) -> tuple[str, ...] | Refusal:
-    """The path as sent first (escapes in one spelling)."""
+    """The first one is the path as sent (escapes in one spelling)."""
     if len(path) > PASSED_MAX:
         return Refusal(414, f"a path with several readings is longer than {PASSED_MAX} bytes")
     if not path.startswith(b"/"):

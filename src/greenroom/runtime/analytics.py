@@ -110,7 +110,7 @@ def analytics_of(
 
 
 class _Recording(NoAnalytics):
-    """One recorder, sampled at the end of each slot."""
+    """A recorder that is sampled at the end of each slot."""
 
     def __init__(self, data_center: str, clock: Clock, known: ConfigStore) -> None:
         self._now_ms = clock.now_ms

@@ -23,8 +23,8 @@ LOOK_S = 5.0
 async def export_metrics(
     exposition: Callable[[], Exposition], settings: Callable[[], MetricsExport], version: str
 ) -> None:
-    """Endless. A collector that does not answer costs one waiting thread; minutes that it misses
-    are not sent later, since counters are totals.
+    """Endless. A collector that hangs costs one waiting thread; missed exports are not repeated,
+    because counters are totals.
     """
     while not settings().endpoint:
         await asyncio.sleep(LOOK_S)
@@ -40,7 +40,7 @@ async def export_metrics(
 
 
 def in_thread(call: Callable[..., Any], *arguments: Any) -> "asyncio.Future[None]":
-    """In a daemon thread: the end of the process does not wait for a collector that hangs."""
+    """In a daemon thread, so that a hanging collector does not delay the end of the process."""
     loop, done = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
     def finish(error: BaseException | None) -> None:

@@ -1,5 +1,5 @@
-"""The listeners of every process on one configuration store, as rows among the sessions of the
-store; a killed process's row is removed after FORGOTTEN_S.
+"""The listeners of all processes on one configuration store, as rows among the store's sessions;
+the row of a killed process is removed after FORGOTTEN_S.
 """
 
 import asyncio
@@ -133,7 +133,9 @@ class PublishedListeners:
 
 
 def _seen_from_outside(places: _Places, addresses: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Replaces "every address" by the machine's: here it would mean this machine's. Omits files."""
+    """Replaces "every address" with the machine's own, because it would mean this machine here.
+    Omits socket files.
+    """
     for text, port in places:
         address = read_address(text)
         if address is None:

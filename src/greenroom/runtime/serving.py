@@ -1,5 +1,5 @@
-"""The visitor side of one process: room table, decisions, front ends, and what measures and calls
-visitors. Made when the ledgers are restored; takes a new configuration as a whole.
+"""The visitor side of one process: room table, decisions, front ends, measurements and calls. Made
+after the ledgers are restored.
 """
 
 import asyncio
@@ -167,8 +167,8 @@ class Serving:
         ]
 
     async def apply(self, config: ProcessConfig, lookups: Lookups, strict: bool) -> None:
-        """All steps that can fail come before the first change. `strict`: nothing new may be left
-        out. Done in small pieces: visitors are served meanwhile.
+        """Everything that can fail comes before the first change. `strict`: nothing new may be left
+        out. Works in small pieces: visitors are served meanwhile.
         """
         ledgers, compiler, now_ms = self._ledgers, self._compiler, self._process.clock.now_ms
         prepared = await ledgers.prepare(ledger_rooms(config))
@@ -215,7 +215,7 @@ class Serving:
     # -- inside ------------------------------------------------------------------------------------
 
     def _settle(self, table: RoomTable, prepared: Mapping[str, Any]) -> None:
-        """Holds a draw that became due while the process was not running."""
+        """Also holds draws that became due while the process was down."""
         self._process.health.hold_rooms(table)
         self.capacity.apply_limits(table)
         rooms = [schedule.now.effective.ledger_room for schedule in table.rooms.values()]

@@ -53,7 +53,7 @@ CAUSES: tuple[tuple[type[Exception], str, str], ...] = (
         "not saving: the server cannot write its data to its disk and refuses changes",
     ),
 )
-"""The class of the error or of its cause, or the reply's first word; and what it means."""
+"""(class of the error or its cause, or the reply's first word; meaning)."""
 
 OTHER = "no answer, or a refusal"
 
@@ -123,7 +123,7 @@ class SharedRoom:
     estimate: Estimate | None = None
 
     def figures(self, now_ms: int) -> Figures:  # noqa: ARG002 - as they were at the last look
-        """As they were at the last look, with those of other data centers."""
+        """Of the last look, with other data centers."""
         found = Figures(
             active=self.gauges.active,
             waiting=self.gauges.waiting,
@@ -169,8 +169,8 @@ class SharedLedgerStore:
         self.failing = False
         self.data_center = shared.data_center
         self.looked_ms = 0
-        """On the coordinator's clock. A process that nobody asks looks rarely, and the age of what
-        it knows says nothing about other data centers.
+        """Coordinator time. An idle process looks rarely, so the age of its data says nothing about
+        other data centers.
         """
         self._reason = ""
         self._say = say

@@ -1,6 +1,6 @@
-"""Posts spans to an OpenTelemetry collector, from a thread of its own. When the collector does not
-keep up, spans are dropped. OpenTelemetry's environment variables count: headers, certificates,
-compression, time limit, and attributes of the process.
+"""Posts spans to an OpenTelemetry collector from its own thread, and drops them when the collector
+is too slow. Honours OpenTelemetry's environment variables: headers, certificates, compression,
+timeout, process attributes.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def timeout_s() -> float:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The headers may hold a secret, and what follows a redirect is a GET without spans."""
+    """Headers may hold a secret, and a redirected request is a GET without spans."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -88,7 +88,7 @@ class SpanSender(Generic[T]):
         scope: tuple[str, str],
         encode: Callable[[T], bytes],
     ) -> None:
-        """`encode` gives all spans of one thing that is sent; the thread calls it."""
+        """`encode` makes the spans of one item, in the thread."""
         self._url = f"{endpoint.rstrip('/')}/v1/traces"
         self._headers = {"Content-Type": "application/x-protobuf", **pairs(variable("HEADERS"))}
         self._gzip = variable("COMPRESSION").lower() == "gzip"
@@ -106,7 +106,7 @@ class SpanSender(Generic[T]):
         self._thread.start()
 
     def send(self, what: T) -> None:
-        """Later, and the newest of too many."""
+        """Queues it; of more than QUEUE_MAX the oldest are dropped."""
         self._queue.append(what)
         if len(self._queue) == BATCH:
             self._wake.set()

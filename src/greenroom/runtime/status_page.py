@@ -84,8 +84,8 @@ def _room(state: RoomState, config: ProcessConfig) -> RoomFacts:
 
 
 class StatusListeners:
-    """Serve the status pages: one at the address of the process, and one at each that a page names,
-    opened and closed as pages change.
+    """Listeners of the status pages: one at the process's address, and one for each address that a
+    page names.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ def seals_of(data: Path) -> SealedFields:
 
 
 def seals_of_command(data: Path | None, url: str | None) -> SealedFields:
-    """A key of a machine that only runs the command would lose the secrets to all processes: they
-    are stored as they are, and a process seals them.
+    """Seals nothing where only this machine would have the key, which would lose the secrets to all
+    processes: these seal them later.
     """
     if url is None or (data is not None and (data / SECRETS_FILE).exists()):
         return seals_of(data or default_data())

@@ -1,5 +1,5 @@
-"""Traces of requests, sent to an OpenTelemetry collector. A request that is traced has a span of its
-own, one for the decision and one for the origin, whose id the origin gets as `traceparent`.
+"""Traces of requests, sent to an OpenTelemetry collector: a span per request, for its decision and
+for the origin, which gets its span's id as `traceparent`.
 """
 
 import os
@@ -44,8 +44,8 @@ class Tracer:
         self.flush = self._sender.flush
 
     def begin(self, arrival: Arrival, peer: Peer) -> RequestSpan | None:
-        """Visitors cannot say that they are traced: only a trusted proxy's word counts. Of the others
-        the gateway asks about `share` of the requests.
+        """Only a trusted proxy can ask for a trace. For others the gateway calls this for `share`
+        of the requests.
         """
         if peer.trusted:
             if told := _PARENT.fullmatch(arrival.header(b"traceparent") or b""):
@@ -71,7 +71,7 @@ class Tracer:
 
 
 def spans_of(ended: tuple[RequestRecord, float, float]) -> bytes:
-    """The spans of one request; `ended` has its end, and what makes a time of the gateway's clock a
+    """The spans of one request; `ended` also has its end and the offset from the gateway's clock to
     Unix time.
     """
     record, ends_s, offset_s = ended

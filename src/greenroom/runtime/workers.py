@@ -1,7 +1,6 @@
-"""Several workers on one machine, which share one address, one data directory, and ledgers in
-Redis: the one that is named, or a private redis-server on a socket file. Each worker has its own
-listening socket (SO_REUSEPORT), which this process keeps: while a worker is replaced, its
-connections wait.
+"""Several workers on one machine share an address, a data directory, and ledgers in Redis: the
+configured one, or a private redis-server on a socket file. Each has a listening socket of its own
+(SO_REUSEPORT) that this process keeps, so connections wait while a worker is replaced.
 """
 
 import ctypes
@@ -50,7 +49,7 @@ REDIS_OPTIONS = {
     "daemonize": "no",
 }
 STOPPED = "greenroom:stopped"
-"""The run id of a server that was stopped when nobody wrote to it any more."""
+"""The run id of a server stopped after its last writer."""
 
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -110,8 +109,8 @@ class PrivateRedis:
         self._go_on()
 
     def seal(self) -> None:
-        """All workers have ended, so what is stored is complete, and the next start goes on from it
-        (docs/explanation/redis-ledger.md).
+        """After all workers have ended: marks the stored data as complete, so that the next start
+        continues from it (docs/explanation/redis-ledger.md).
         """
         with suppress(RedisError), self._client() as client:
             client.set(STOPPED, client.info("server")["run_id"])
@@ -215,7 +214,7 @@ class Worker:
             self._process.send_signal(number)
 
     def stop(self) -> None:
-        """Unless it was told: the second time would cut off the requests in progress."""
+        """Only once: a second signal would cut off requests in progress."""
         if not self._told_to_stop:
             self.signal(signal.SIGTERM)
 

@@ -52,8 +52,8 @@ YES_NO = {"true": "Yes", "false": "No"}
 def document_of_event(
     form: Mapping[str, Sequence[str]], zone: str, entry: Entry[Event] | None = None
 ) -> Json:
-    """Text that is no moment stays text: the schema reports it. An unchanged time is the one of
-    `entry`: a field cannot tell apart the two hours that a clock shows twice in autumn.
+    """Text that is no time stays text: the schema reports it. An unchanged time is `entry`'s,
+    because a field cannot distinguish the two equal hours when clocks are set back.
     """
     before = flat(events.show(entry)) if entry else {}
     shown = shown_values(before, zone)

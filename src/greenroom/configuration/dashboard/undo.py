@@ -1,5 +1,5 @@
-"""Takes the last change of a person back, through the use case that makes such a change: while it
-is young, its result is unchanged, and its kind is in UNDO_KINDS.
+"""Undoes a person's last change through the use case that makes such changes, while it is recent,
+its result unchanged, and its kind in UNDO_KINDS.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -236,7 +236,7 @@ def _items_before(known: Configuration, person: Person, written: Sequence[AuditE
 def _operation_before(
     known: Configuration, person: Person, written: Sequence[AuditEntry]
 ) -> WayBack:
-    """None for what cannot be taken back: visitors who were admitted, sessions that have ended."""
+    """None for what cannot be undone: admitted visitors, ended sessions."""
     one = written[0]
     room, record = known.rooms.get(one.id), known.operations.get(one.id)
     changed = {kind for kind, _, _ in operation_changes(one)}

@@ -1,7 +1,7 @@
-"""Connections of HAProxy over SPOE. Questions are pipelined; each answer names the stream and frame
-that it is for, so answers may overtake each other, and all of one read leave in one write. Bounded:
-one unfinished frame, PENDING_MAX questions, and the transport's buffer; while either is reached
-nothing is read. A wrong frame ends the connection: HAProxy forwards none of its questions.
+"""HAProxy's connections over SPOE. Questions are pipelined; answers name their stream and frame, so
+they may overtake each other, and all of one read leave in one write. Bounds: one unfinished frame,
+PENDING_MAX questions, and the transport's buffer; reading pauses at either. A malformed frame ends
+the connection: HAProxy forwards none of its questions.
 """
 
 import asyncio

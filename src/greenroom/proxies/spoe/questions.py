@@ -1,7 +1,7 @@
-"""What HAProxy asks over SPOE: the visitor's request as arguments of one message, the verdict as
-variables of the transaction. Variables have no room for pages, so a held visitor is sent on to
-PAGE_PATH; the variable `page` names the verdict. A request with a missing argument has no outcome.
-The target comes first, because what the bytes behind it mean is cached.
+"""HAProxy's questions over SPOE: the visitor's request as arguments of one message, the verdict as
+variables of the transaction. Variables cannot hold pages, so a held visitor is sent to PAGE_PATH,
+and the variable `page` names the verdict. A request without an argument has no outcome. The target
+comes first, because the rest is cached.
 """
 
 from collections.abc import Callable

@@ -49,7 +49,7 @@ _FOR_PEOPLE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"This \1 is managed in your configuration file: change it there.",
     ),
 )
-"""Refusals of the API, in full, and what a form says instead."""
+"""API messages and what a form says instead."""
 
 
 def _slug(text: str) -> str:
@@ -67,7 +67,7 @@ def _listed(ports: str) -> str:
 
 
 def for_people(message: str) -> str:
-    """The message as a form says it: what to do, and no rule of a pattern."""
+    """As a form says it: what to do, and no pattern."""
     for rule, words in _FOR_PEOPLE:
         found = re.fullmatch(rule, message, re.DOTALL)
         if found:

@@ -1,4 +1,4 @@
-"""Keeps what visitors leave so as to be called: sealed, within limits, one row for each place."""
+"""Stores visitors' requests to be called: sealed, within limits, one row for each place."""
 
 import asyncio
 import hmac
@@ -23,7 +23,7 @@ from greenroom.request.forwarded import network_of, parse_address
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 PER_ADDRESS, PER_ADDRESS_MS = 3, DAY_MS
-"""Requests to confirm, in all rooms together: what a stranger can be sent at most."""
+"""Requests to confirm in all rooms together: the most a stranger can be sent."""
 
 PER_NETWORK, PER_NETWORK_MS = 100, HOUR_MS
 """Visitors of a mobile network share an address."""
@@ -34,10 +34,10 @@ WRITES = 3
 """Attempts to change a row that the sender changes at the same moment."""
 
 AT_ONCE = 200
-"""Visitors who wait for the disk, about two seconds; those beyond it are told to try again."""
+"""Requests that wait for the disk, about two seconds; further ones are told to try again."""
 
 REFUSED_MS = 30 * DAY_MS
-"""How long nothing is sent to an address whose owner did not want it."""
+"""How long nothing is sent to an address whose owner refused."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class SealedCalls:
         self._secrets = secrets
 
     async def get(self, room_id: str, ticket_id: bytes) -> tuple[VisitorCall, bytes] | None:
-        """With its sealed form. None as well for a row that this process cannot open (yet)."""
+        """With its sealed form. None, too, for a row that this process cannot open (yet)."""
         sealed = await self.store.get(room_id, ticket_id)
         if sealed is None:
             return None
@@ -70,12 +70,12 @@ class SealedCalls:
         return sealed if await self.store.put(room_id, ticket_id, sealed, was) else None
 
     def hashed(self, text: str) -> bytes:
-        """HOME_BYTES of a keyed hash: a link in a mail names the address by it."""
+        """HOME_BYTES of a keyed hash, which names the address in links of mails."""
         secret = self._secrets.derived(_PURPOSE_NAMES)[1]
         return hmac.digest(secret, text.lower().encode(), "sha256")[:HOME_BYTES]
 
     def owner(self, call: VisitorCall) -> bytes:
-        """As `hashed`, of whose address it is."""
+        """As `hashed`, of the mailbox or endpoint."""
         return self.hashed(_mailbox(call.to) if call.channel == EMAIL else call.to)
 
     def push_secret(self, key_id: str = "") -> tuple[str, bytes]:
@@ -166,7 +166,7 @@ class Desk:
         return "invalid"
 
     def _decoy(self, call: VisitorCall) -> VisitorCall:
-        """In its place, so that no answer tells who has refused."""
+        """Stored instead, so that no answer tells who has refused."""
         return replace(call, to=self._calls.hashed(call.to).hex(), sent=DECOY)
 
     def _same(self, before: VisitorCall, call: VisitorCall) -> bool:
@@ -184,7 +184,7 @@ class Desk:
     async def _stays_there(
         self, room_id: str, ticket_id: bytes, drawn: Callable[[int], int]
     ) -> None:
-        """The place is in this data center, with the key that a draw gave to the id before."""
+        """Notes that the place is in this data center, with the key that a draw gave to the id."""
         for _ in range(WRITES):
             found = await self._calls.get(room_id, ticket_id)
             if found is None:
@@ -219,7 +219,6 @@ class Desk:
         return False
 
     async def refuse(self, room_id: str, ticket_id: bytes, address: bytes) -> bool:
-        # The row may be gone by now, or have another address.
         await self._calls.store.block(_named_address(address), REFUSED_MS)
         for _ in range(WRITES):
             found = await self._calls.get(room_id, ticket_id)
@@ -227,7 +226,7 @@ class Desk:
                 return True
             if found[0].confirmed:
                 break
-            # were it gone, whoever asked would know
+            # a missing row would tell whoever asked
             if await self._calls.put(room_id, ticket_id, self._decoy(found[0]), found[1]):
                 return True
         await self._calls.store.drop(room_id, ticket_id)
@@ -246,7 +245,7 @@ def _state(call: VisitorCall) -> str:
 
 
 def _mailbox(address: str) -> str:
-    """Mail to `ann+anything@` comes to `ann@`, and Google reads no dots."""
+    """Mail to `ann+anything@` comes to `ann@`, and Google ignores dots."""
     local, at, domain = address.lower().rpartition("@")
     local = local.partition("+")[0] or local
     if domain in ("gmail.com", "googlemail.com"):
@@ -259,7 +258,7 @@ def _named_address(hashed: bytes) -> str:
 
 
 def counted_as(client: str) -> str:
-    """Empty: a proxy withholds the address, and visitors must not become one."""
+    """Empty where a proxy withholds the address: all its visitors would count as one."""
     return network_of(client) if parse_address(client) else ""
 
 

@@ -1,4 +1,4 @@
-"""What a visitor who wants to be called is sent, in the visitor's language, naming the site."""
+"""The messages to visitors who want to be called, in their language, naming the site."""
 
 from email.message import EmailMessage
 from email.policy import Policy
@@ -18,16 +18,14 @@ from greenroom.pages.filled import offer_line
 from greenroom.pages.language import Language, language
 
 STOCK_MAX = 240
-"""Characters; the first offer is always named whole."""
+"""Characters; the first offer is always complete."""
 
 LINK_MAX = 950
 """A line of a mail has at most 998 bytes."""
 
 
 class _Unfolded(str):
-    """A header as `email` keeps them; it would write a long link as an encoded word, which no mail
-    program follows.
-    """
+    """Keeps `email` from writing a long link as an encoded word, which no mail program follows."""
 
     name = "List-Unsubscribe"
 
@@ -63,7 +61,7 @@ def message(
     offers: tuple[Offer, ...] = (),
     draws: bool = False,
 ) -> CallMessage:
-    """`draws`: places are drawn in so long as `estimate` says, among those who are there."""
+    """`draws`: `estimate` is the time until places are drawn among those present."""
     words = language(call.language)
     site = brand.title.removeprefix(" · ") or host
     if kind == CONFIRM:
@@ -106,7 +104,7 @@ def _stock(words: Language, offers: tuple[Offer, ...]) -> str:
 def mail_of(
     message: CallMessage, server: MailServer, to: str, now_ms: int, name: str
 ) -> EmailMessage:
-    """`name`: the same when it is sent again."""
+    """`name`: stays the same when it is sent again."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = server.sender, to, message.title
     mail["Date"] = formatdate(now_ms // 1000)
@@ -135,7 +133,7 @@ def mail_of(
 
 
 def push_body(message: CallMessage) -> bytes:
-    """For the worker of the page. Says nothing of what is left where that would be too long."""
+    """For the page's service worker. Leaves out the offers where they would be too long."""
     body = message.body.rstrip(":：")
     said = {
         "title": message.title,

@@ -1,4 +1,4 @@
-"""When a visitor who wants to be called is sent which message, and when the row ends."""
+"""Which message a visitor who wants to be called is sent when, and when the row ends."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from greenroom.model.record import replace
 from greenroom.model.visit import Estimate, Outcome, Standing
 
 CONFIRM_MS = 1_800_000
-"""An address that nobody has confirmed by then is dropped."""
+"""An unconfirmed address is dropped then."""
 
 LOOK_MS = 3_000
 
@@ -16,10 +16,10 @@ LOOK_MAX_MS = 60_000
 """A place that ended far from its turn is noticed by then."""
 
 RETURNED_MS = 600_000
-"""Where what is left comes and goes, a visitor hears of it so often at most."""
+"""Shortest time between two messages that something is available again."""
 
 NOW_S = 20.0
-"""At a median wait of so much, the turn counts as come: the visitor needs as long to open the page."""
+"""At this median wait the turn counts as come: opening the page takes as long."""
 
 
 class CallStep(NamedTuple):
@@ -31,8 +31,8 @@ class CallStep(NamedTuple):
 
 
 class Absent:
-    """Keys of visitors who wait for a message, and are not in line: estimates of the ledger do not
-    count them, but they come back before those behind them.
+    """Keys of visitors who wait for a message and are not in line: the ledger's estimates do not count
+    them, but they come back before those behind them.
     """
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Absent:
 
 
 def drawn(call: VisitorCall, key: int, outcome: Outcome, absent_ahead: int) -> VisitorCall:
-    """A draw has given the place this key. *soon* was sent before the draw; where the turn is farther
-    off than the visitor's way, it is sent again for this place.
+    """A draw has given the place this key: *soon*, sent before, is sent again where the turn is
+    farther off than the visitor's way.
     """
     if key == call.key or outcome.estimate is None:
         return call
@@ -67,19 +67,19 @@ def drawn(call: VisitorCall, key: int, outcome: Outcome, absent_ahead: int) -> V
 
 
 def rekeyed(call: VisitorCall, key: int) -> VisitorCall:
-    """As `drawn`, of a place that moves before its turn is known: *soon* may come once too often."""
+    """As `drawn`, for a place that moves before its turn is known: *soon* may be sent twice."""
     sent = "" if key != call.key and call.sent == SOON else call.sent
     return replace(call, key=key, sent=sent)
 
 
 def stocked(call: VisitorCall, sold_out: bool, now_ms: int) -> VisitorCall:
-    """Remembers that everything was sold out, so that the visitor hears of what comes back."""
+    """Notes that everything was sold out, so that the visitor is told when something comes back."""
     due = call.confirmed and not call.sold_out and now_ms - call.returned_ms >= RETURNED_MS
     return replace(call, sold_out=True) if sold_out and due else call
 
 
 def _lower_ms(outcome: Outcome, estimate: Estimate, absent_ahead: int) -> int:
-    """The lower quartile, and the share of those ahead who are not in line."""
+    """The lower quartile, lengthened by the share of those ahead who are not in line."""
     return int(estimate.p25_s * 1000 * (1 + absent_ahead / (outcome.ahead + 1)))
 
 
@@ -92,8 +92,8 @@ def step(
     draws_at_ms: int = 0,
     sold_out: bool = False,
 ) -> CallStep:
-    """`outcome`: of `reclaim`. `opened`: the room admits visitors. `draws_at_ms`: when the places
-    will be drawn among those who are there; else 0. `sold_out`: nothing is left of any offer.
+    """`outcome`: of `reclaim`. `opened`: the room admits visitors. `draws_at_ms`: when places will be
+    drawn among those present; 0: no draw. `sold_out`: of all offers.
     """
     if outcome.storage_failed:
         return CallStep()
@@ -121,7 +121,7 @@ def step(
 
 
 def _soon(call: VisitorCall, left_ms: int, looks: int, sent_ms: int = 0) -> CallStep:
-    """`looks`: how often until then; `sent_ms`: what is left after *soon* was sent."""
+    """`looks`: checks until then; `sent_ms`: what is left once *soon* was sent."""
     if left_ms <= 0 and call.sent != SOON:
         return CallStep(SOON)
     wait_ms = left_ms if left_ms > 0 else sent_ms

@@ -1,7 +1,6 @@
-"""Sends to visitors who want to be called, in one process at a time, and ends rows whose place has
-ended. A row says that a message is sent in the step before it is handed over, and no longer says so
-when that has failed: a process that is killed loses at most what it is handing over, and doubles
-nothing.
+"""Sends messages to visitors who want to be called, in one process at a time, and ends rows whose
+place has ended. A row is marked as sent before the message is handed over, and unmarked if that
+fails: a killed process loses at most what it is handing over, and sends nothing twice.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from greenroom.ledgers.redis.leases import RedisLease
 
 AT_ONCE, STRANGERS_AT_ONCE = 16, 4
-"""Anybody can leave an endpoint that answers nothing: those of no browser have few places."""
+"""Anybody can leave an endpoint that never answers, so those of no browser vendor have fewer."""
 
 BROWSERS = (
     "fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com",
@@ -48,10 +47,10 @@ RETRIES_S = (2.0, 10.0, 30.0)
 LIMITS = RequestLimits(total_s=15.0, connect_s=5.0, body_max=4_096)
 ANSWER_S = 10.0
 UNUSABLE_MS = 60_000
-"""Machines exchange keys every other second; rooms come late when a configuration is reloaded."""
+"""Longer than a key exchange or a reload of the configuration takes."""
 
 SEALED_MS = 3_600_000
-"""A row of a key that is not here belongs to a data center whose key cannot be had at the moment."""
+"""For rows sealed with a key of another data center that is unreachable."""
 
 DAY_MS = 86_400_000
 
@@ -59,8 +58,8 @@ log = structlog.get_logger(__name__)
 
 
 class Handover(NamedTuple):
-    """`call`, `sealed`: the row without this message. `looked_ms`: when it was
-    found due. `draws`: places are still to be drawn.
+    """`call`, `sealed`: the row without this message. `looked_ms`: when it was found due. `draws`:
+    places are still to be drawn.
     """
 
     room: CompiledRoom
@@ -78,7 +77,7 @@ class Tried(Enum):
     AGAIN = "again"
     NEVER = "never"
     CHANGED = "changed"
-    """The row is another one by now, and this message was not handed over."""
+    """The row has changed, and the message was not handed over."""
 
 
 class CallSender:
@@ -94,7 +93,7 @@ class CallSender:
         lease_of: "Callable[[str], RedisLease] | None" = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`lease_of` a data center, `center` being this one; none: this is the only process."""
+        """`lease_of` a data center, `center` being this one; None: this is the only process."""
         self._tls = tls
         self._center = center
         self._lease_of = lease_of
@@ -132,7 +131,7 @@ class CallSender:
             await ended(list(self._busy.values()), LAST_WORK_S)
 
     async def look(self) -> None:
-        """At each row that is due. Raises StorageFailed."""
+        """Handles each row that is due. Raises StorageFailed."""
         rows, now_ms = await self._calls.store.ids(), self._now_ms()
         known = set(rows)
         for times in (self._again, self._unusable):
@@ -155,7 +154,7 @@ class CallSender:
                         await lease.release()
 
     async def sent(self) -> None:
-        """When what is being sent now has been tried."""
+        """Returns when all current messages have been tried."""
         await asyncio.gather(*self._busy.values())
 
     async def _look_at(self, room_id: str, ticket_id: bytes) -> None:
@@ -195,13 +194,13 @@ class CallSender:
             await self._calls.store.drop(room_id, ticket_id)
 
     async def _drop_in_time(self, room_id: str, ticket_id: bytes, after_ms: int) -> None:
-        """Once it could not be used for that long."""
+        """Drops a row that has been unusable for that long."""
         began_ms = self._unusable.setdefault((room_id, ticket_id), self._now_ms())
         if self._now_ms() - began_ms >= after_ms:
             await self._calls.store.drop(room_id, ticket_id)
 
     async def _is_ours(self, center: str) -> bool:
-        """Or of a data center where nobody sends at the moment."""
+        """Also for a data center where nobody sends now."""
         if center in ("", self._center) or self._lease_of is None:
             return True
         if center not in self._taken:
@@ -217,7 +216,7 @@ class CallSender:
         key: int,
         outcome: Outcome,
     ) -> bool:
-        """The row goes along where whoever moved the place was stopped before, or is slower."""
+        """Moves the row with its place, if the process that moved the place has not (yet)."""
         if outcome.standing is not Standing.GONE or not room.moves:
             return False
         new = successor(ticket_id)
@@ -248,7 +247,7 @@ class CallSender:
         return known.ahead(key)
 
     def _rekey(self) -> None:
-        """All at once after a draw, for the same reason."""
+        """After a draw all at once, so that estimates count all who are away."""
         rooms = self._rooms()
         for row, key in self._keys.items():
             schedule = rooms.get(row[0])
@@ -290,7 +289,7 @@ class CallSender:
             self._busy.pop((room.room.id, ticket_id), None)
 
     async def _attempt(self, sending: Handover) -> Tried:
-        """What went wrong is not kept: it may name the address."""
+        """Keeps no error text: it may name the address."""
         room, ticket_id, call, kind = sending.room, sending.ticket_id, sending.call, sending.kind
         estimate, now_ms, claim_min = sending.estimate, self._now_ms(), room.room.claim_minutes
         address = self._calls.owner(call)
@@ -313,7 +312,7 @@ class CallSender:
         return await way(sending, made, name)
 
     async def _mark(self, sending: Handover) -> bool:
-        """That the message is sent, unless the row has changed."""
+        """Marks the message as sent. False: the row has changed."""
         row = sending.room.room.id, sending.ticket_id
         return await self._calls.put(*row, _marked(sending), sending.sealed) is not None
 
@@ -340,10 +339,8 @@ class CallSender:
         except StorageFailed:
             return Tried.NEVER
         try:
-            request = push_request(
-                call.to, call.p256dh, call.auth, push_body(made), key, contact,
-                sending.room.room.claim_minutes * 60, self._now_ms(),
-            )  # fmt: skip
+            lasts_s = sending.room.room.claim_minutes * 60
+            request = push_request(call, push_body(made), key, contact, lasts_s, self._now_ms())
             if not await self._mark(sending):
                 return Tried.CHANGED
             answer = await exchange(self._guard(), request, LIMITS, self._tls)

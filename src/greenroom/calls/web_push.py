@@ -1,4 +1,4 @@
-"""Web push (RFC 8030): the message encrypted for one browser (RFC 8291), and who sends it (RFC 8292)."""
+"""Web push (RFC 8030): encryption for one browser (RFC 8291), and the sender's identity (RFC 8292)."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from greenroom.model.call import VisitorCall
 from greenroom.outbound import Request
 
 CURVE = ec.SECP256R1()
@@ -20,14 +21,14 @@ RECORD_SIZE = 4_096
 """Push services need take no more than 4,096 bytes in all."""
 
 MESSAGE_MAX = RECORD_SIZE - 16 - 4 - 1 - 65 - 1 - 16
-"""Bytes: salt, size, length and key go before, a delimiter and a tag after."""
+"""Bytes, without salt, size, length and key before, and delimiter and tag after."""
 
 TOKEN_S = 12 * 3_600
 """At most a day (RFC 8292)."""
 
 
 def vapid_key(secret: bytes) -> ec.EllipticCurvePrivateKey:
-    """The same for the same 32 bytes."""
+    """Deterministic for a secret of 32 bytes."""
     return ec.derive_private_key(int.from_bytes(secret, "big") % (_ORDER - 1) + 1, CURVE)
 
 
@@ -51,8 +52,8 @@ def encrypted(
     sender: ec.EllipticCurvePrivateKey | None = None,
     salt: bytes = b"",
 ) -> bytes:
-    """The body (aes128gcm, one record). `sender`, `salt`: new ones for each message unless a test
-    says. Raises ValueError for a key that is no point of the curve.
+    """The body (aes128gcm, one record). `sender`, `salt`: for tests; else new for each message. Raises
+    ValueError for a key that is no point of the curve.
     """
     sender, salt = sender or ec.generate_private_key(CURVE), salt or os.urandom(16)
     theirs = ec.EllipticCurvePublicKey.from_encoded_point(CURVE, p256dh)
@@ -83,25 +84,24 @@ def authorization(key: ec.EllipticCurvePrivateKey, endpoint: str, contact: str, 
 
 
 def push_request(
-    endpoint: str,
-    p256dh: str,
-    auth: str,
+    call: VisitorCall,
     message: bytes,
     key: ec.EllipticCurvePrivateKey,
     contact: str,
     lasts_s: int,
     now_ms: int,
 ) -> Request:
-    """`lasts_s`: for how long a browser that is off may still get it. Raises ValueError."""
+    """`lasts_s`: how long the push service keeps it. Raises ValueError."""
     headers = (
-        ("Authorization", authorization(key, endpoint, contact, now_ms)),
+        ("Authorization", authorization(key, call.to, contact, now_ms)),
         ("Content-Encoding", "aes128gcm"),
         ("Content-Type", "application/octet-stream"),
         ("TTL", str(lasts_s)),
         ("Topic", "greenroom"),
         ("Urgency", "high"),
     )
-    return Request("POST", endpoint, headers, encrypted(message, bytes_of(p256dh), bytes_of(auth)))
+    body = encrypted(message, bytes_of(call.p256dh), bytes_of(call.auth))
+    return Request("POST", call.to, headers, body)
 
 
 def _derived(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:

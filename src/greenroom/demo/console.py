@@ -26,10 +26,6 @@ from greenroom.demo.shop import PRODUCTS
 from greenroom.notifier import ended
 from greenroom.request.arrival import origin_of
 
-# Visitors come, wait as their browser is told to, shop and go.
-
-# A minimal browser: HTTP/1.1, cookies, and reports of pages that want to be reloaded.
-
 TIMEOUT_S = 20.0
 
 ANSWER_MAX = 1 << 20
@@ -49,6 +45,8 @@ class ShopPage(NamedTuple):
 
 
 class Browser:
+    """A minimal browser: HTTP/1.1, cookies, and the reload that a page wants."""
+
     def __init__(self, address: str, port: int, host: str) -> None:
         self._address = address
         self._port = port
@@ -56,7 +54,7 @@ class Browser:
         self._cookies: dict[str, str] = {}
 
     async def load(self, path: str, method: str = "GET") -> ShopPage:
-        """Raises OSError (TimeoutError included) when nothing usable comes back."""
+        """Raises OSError (TimeoutError too) without a usable answer."""
         head = f"{method} {path} HTTP/1.1\r\n" + _HEADERS.format(host=self._host)
         if method == "POST":
             head += "Content-Length: 0\r\n"

@@ -11,8 +11,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-# What the demo's shop sells.
-
 _LINE = 'fill="none" stroke="currentColor" stroke-width="4"'
 
 
@@ -114,7 +112,7 @@ _BACK = '<p><a href="/">Back to the shop</a></p>'
 
 
 class Shop:
-    """Whoever has bought something makes room for the next visitor."""
+    """Checking out makes room for the next visitor."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         """`now_s` counts seconds and never runs backwards."""

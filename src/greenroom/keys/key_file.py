@@ -1,4 +1,4 @@
-"""A key file that processes share: mode 600, replaced as a whole, never repaired."""
+"""A key file shared by processes: mode 600, replaced as a whole, never repaired."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ SECRET_BYTES = 32
 FORMAT = 1
 
 KEYS_MAX = 64
-"""More means that something makes keys in a loop."""
+"""More are the work of a loop."""
 
 FILE_MAX_BYTES = 64 * 1024
 
@@ -42,7 +42,7 @@ class KeysOnDisk:
     """Methods raise StorageFailed on disk errors, InvalidConfig for an unusable file."""
 
     def __init__(self, path: Path, what: str, loss: str) -> None:
-        """`what` the keys seal, and the `loss` without the file, for messages."""
+        """For messages: `what` the keys seal, and the `loss` without the file."""
         self.path = path
         self._what = what
         self._loss = loss
@@ -60,7 +60,7 @@ class KeysOnDisk:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def read(self) -> tuple[tuple[Key, ...], KeyFileStamp]:
-        """By time of activation, and the file's version."""
+        """Keys by time of activation."""
         stamp = self.stamp()
         try:
             with open(self.path, "rb") as file:
@@ -186,7 +186,7 @@ def by_activation(keys: Iterable[Key]) -> tuple[Key, ...]:
 
 
 def _give_to_owner_of(path: Path, file: int) -> None:
-    """A command of root must leave the file readable for the service's user."""
+    """A command run by root must leave the file readable for the service's user."""
     owner = os.stat(path)
     if owner.st_uid != os.geteuid():
         os.fchown(file, owner.st_uid, owner.st_gid)

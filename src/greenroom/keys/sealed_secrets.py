@@ -1,5 +1,5 @@
-"""Seals secrets of the configuration store under a key in `secrets.json`, so that a copy of the
-database alone reveals none. The newest key seals, any opens.
+"""Seals secrets of the configuration store with a key in `secrets.json`, so that a copy of the
+database reveals none. The newest key seals, any opens.
 """
 
 import base64
@@ -58,8 +58,8 @@ class SealedSecrets:
             raise StorageFailed("it is damaged, or belongs to another record") from None
 
     def derived(self, purpose: str, key_id: str = "") -> tuple[str, bytes]:
-        """The key's id and 32 bytes: always the same for one key. Without `key_id`, of the oldest key,
-        so that a rotation does not change them. Raises StorageFailed when there is no such key.
+        """The key's id and 32 bytes derived from it; without `key_id` from the oldest key, which a
+        rotation keeps. Raises StorageFailed for an unknown key.
         """
         keys = self._keys() or (self._sealing(),)
         key = next((key for key in keys if key.id.hex() == key_id), None) if key_id else keys[0]
@@ -69,7 +69,7 @@ class SealedSecrets:
         return key.id.hex(), made
 
     def rotate(self) -> str:
-        """Returns the id. Raises StorageFailed or InvalidConfig."""
+        """Returns the new key's id. Raises StorageFailed or InvalidConfig."""
         with self._file.alone(wait=True):
             return self._add(self._keys()).id.hex()
 
@@ -98,7 +98,7 @@ class SealedSecrets:
 
 
 def exchange_secret_keys(data: Path, theirs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Returns all rows. Ignores invalid rows. Of too many keys all machines keep the same. Raises
+    """Returns all rows, without invalid ones. Of too many keys all machines keep the same. Raises
     InvalidConfig or StorageFailed.
     """
     file = _file(data)

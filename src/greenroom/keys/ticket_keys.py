@@ -1,7 +1,7 @@
-"""The keys that seal tickets, in one file that several processes may share. A key is written
-ACTIVATION_DELAY_MS before it seals, when every process has read it, and opens for KEY_OVERLAP_MS
-after it was replaced. A file that cannot be read stops the start: new keys would throw every
-visitor out of the line. Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3).
+"""The keys that seal tickets, in a file that processes may share. A key is written
+ACTIVATION_DELAY_MS before it seals, so that every process has read it, and opens for KEY_OVERLAP_MS
+after its replacement. An unreadable file stops the start: new keys would throw every visitor out of
+the line. Nonces are random, so a key may seal 2**32 tickets (NIST SP 800-38D, 8.3).
 """
 
 import os
@@ -26,11 +26,9 @@ from greenroom.keys.key_file import (
 from greenroom.model.room import SESSION_LONGEST
 from greenroom.model.visit import PLACE_KEPT_MS
 
-# A ticket key as people may see it, without its secret.
-
 
 class TicketKey(NamedTuple):
-    """`opens_until_ms` None while it is the newest."""
+    """A key without its secret, to be shown. `opens_until_ms` is None for the newest."""
 
     id: str
     made_ms: int
@@ -42,10 +40,10 @@ class TicketKey(NamedTuple):
 KEY_FILE = "keys.json"
 
 KEY_AGE_MAX_MS = 24 * 3_600_000
-"""Limits what a stolen old copy of the file is worth."""
+"""Limits the use of a stolen copy of the file."""
 
 SEALS_MAX = 1 << 28
-"""By one process: a sixteenth of what a key bears."""
+"""By one process: a sixteenth of a key's limit."""
 
 ACTIVATION_DELAY_MS = 15_000
 
@@ -84,8 +82,8 @@ class KeyRing:
         )
 
     def tend(self, now_ms: int, *, rotates: bool = True) -> bool:
-        """True when `current` changed. `rotates` False: other machines cannot be told of a new key.
-        On InvalidConfig or StorageFailed the present keys stay in use; writing is retried after
+        """Returns whether `current` changed. Not `rotates`: other machines could not get a new key. On
+        InvalidConfig or StorageFailed the current keys stay in use; writing is retried after
         RETRY_MS.
         """
         before = self.current.id
@@ -110,7 +108,7 @@ class KeyRing:
         self.reload(now_ms)
 
     def reload(self, now_ms: int) -> None:
-        """On an error the present keys stay in use."""
+        """On an error the current keys stay in use."""
         try:
             if self._file.stamp() != self._stamp:
                 self._listed, self._stamp = self._file.read()
@@ -179,7 +177,7 @@ def ticket_keys(data: Path, now_ms: int) -> list[TicketKey]:
 
 
 def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, Any]]:
-    """Returns all rows that still open tickets. Ignores invalid rows. Raises InvalidConfig or
+    """Returns all rows that still open tickets, without invalid ones. Raises InvalidConfig or
     StorageFailed.
     """
     file = _file(data)
@@ -194,7 +192,7 @@ def exchange(data: Path, theirs: Iterable[Any], now_ms: int) -> list[dict[str, A
 
 
 def _announced(key: Key, known: Mapping[bytes, Key], now_ms: int) -> Key:
-    """An unknown key would seal tickets that other machines cannot open."""
+    """Delays a key that others do not know: it would seal tickets that they cannot open."""
     sealing_ms = max(
         (other.active_ms for other in known.values() if other.active_ms <= now_ms), default=None
     )
@@ -209,7 +207,7 @@ def _file(data: Path) -> KeysOnDisk:
 
 
 def _sealing(keys: tuple[Key, ...], now_ms: int) -> Key:
-    """The oldest one when the clock was set back before all of them."""
+    """The oldest one if the clock was set back before all."""
     return next((key for key in reversed(keys) if key.active_ms <= now_ms), keys[0])
 
 

@@ -1,6 +1,6 @@
-"""Names of addresses by reverse lookup, confirmed by resolving them again, never while a visitor
-waits: the first request gets "not known yet". A liar can pretend to be a crawler from many
-addresses, so lookups, waiting ones, cached answers and their time are bounded.
+"""Names of addresses by reverse lookup, confirmed by resolving them forwards, never while a visitor
+waits: the first request gets no name yet. A liar can pretend to be a crawler from many addresses, so
+lookups, their queue, time and cache are bounded.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from greenroom.notifier import Wake
 DnsAnswer = TypeVar("DnsAnswer")
 
 UNDER_WAY_MAX = 8
-"""A liar's slow server holds one place each."""
+"""A liar's slow servers hold one each."""
 
 PENDING_MAX = 256
 """More are dropped; the next request tries again."""
@@ -31,7 +31,7 @@ BAD_FOR_MS = 3600 * 1000
 FAILED_FOR_MS = 60 * 1000
 
 NETWORK_BITS = {4: 24, 6: 48}
-"""What one owner has at least: one lookup per network at a time."""
+"""The least that one owner has: one lookup per network at a time."""
 
 
 class Resolves(Protocol):
@@ -41,9 +41,7 @@ class Resolves(Protocol):
 
 
 class Resolver:
-    """Each query has a daemon thread, which cannot be cancelled; beyond UNDER_WAY_MAX threads
-    nothing is queried.
-    """
+    """Each query has a daemon thread, which cannot be cancelled; at most UNDER_WAY_MAX."""
 
     def __init__(self) -> None:
         self._threads = 0

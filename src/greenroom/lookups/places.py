@@ -1,6 +1,4 @@
-"""The location of an address: country from built-in data, more from .mmdb files that operators
-supply.
-"""
+"""The location of an address: country from built-in data, more from operators' .mmdb files."""
 
 import os
 from collections.abc import Mapping
@@ -69,9 +67,7 @@ def open_database(path: Path) -> maxminddb.Reader:
 
 @lru_cache(DATABASES_CACHED)
 def _opened(path: Path, _stamp: tuple[int, int, int]) -> maxminddb.Reader:
-    """Overwriting a mapped file in place ends the process: what is mapped is a copy in memory
-    without a name.
-    """
+    """Maps an anonymous copy in memory: overwriting a mapped file in place would kill the process."""
     copy = -1
     try:
         content = path.read_bytes()
@@ -121,7 +117,7 @@ class Places:
 
 
 def _record(reader: maxminddb.Reader, client: str) -> Mapping[str, Any]:
-    """Nothing for what is no address, or for IPv6 in a database of IPv4."""
+    """Empty for what is no address, or for IPv6 in a database of IPv4."""
     try:
         found = reader.get(client)
     except ValueError:

@@ -1,6 +1,4 @@
-"""The offers of a room: replacing them all, and the log of what visitors were told. An extension of
-Cloudflare's API.
-"""
+"""The offers of a room and their log; an extension of Cloudflare's API."""
 
 from dataclasses import fields
 from typing import Annotated, Any
@@ -109,7 +107,7 @@ def replace_all(zone_id: str, room_id: str, documents: Any) -> ConfigChange:
 
 
 def by_origin(room_id: str, said: bytes) -> ConfigChange:
-    """As `replace_all`, by the value of a Greenroom-Offers header."""
+    """As `replace_all`, with the value of a Greenroom-Offers header."""
 
     def plan(known: Configuration, at: ChangeContext) -> PlannedChange:
         entry = entry_of(known.rooms, "waiting room", room_id)
@@ -149,8 +147,6 @@ def show_entry(entry: AuditEntry) -> Json:
         }
     )
 
-
-# What is left of a room's offers. Not Cloudflare's calls.
 
 LOG_MAX = 1_000
 """Entries in one answer."""

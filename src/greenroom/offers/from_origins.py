@@ -1,5 +1,5 @@
-"""Writes down what applications say is left (`Greenroom-Offers`), so that every process shows it and
-the log of offers has it.
+"""Stores what applications report as left (`Greenroom-Offers`), so that every process shows it and the
+log has it.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from greenroom.web.config_service import ConfigService
 from greenroom.web.refusals import Refused
 
 GAP_S = 10.0
-"""Between two revisions by one process, where every response brings another count."""
+"""Between two revisions by one process, if every response brings a new count."""
 
 AUTHOR = "application"
 

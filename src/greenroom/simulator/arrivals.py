@@ -1,6 +1,4 @@
-"""When visitors come, and to which data center: from rates, from a curve, or from a table in a
-file.
-"""
+"""When visitors arrive, and at which data center: by rates, a curve, or a table."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import exp, pi, sin, sqrt
@@ -85,7 +83,7 @@ def from_curve(
 
 
 def spread(counts: Iterable[float]) -> list[int]:
-    """Keeps the sum, up to one."""
+    """Rounds and keeps the sum."""
     found, due = [], 0.0
     given = 0
     for count in counts:
@@ -117,9 +115,7 @@ def from_rows(
 
 
 def read_rows(text: str, centers: int) -> tuple[list[ArrivalRow], list[Problem]]:
-    """`second,visitors` or `second,visitors,data center` in each line. Skips a heading. Returns all
-    problems.
-    """
+    """Lines of `second,visitors` or `second,visitors,data center`, after an optional heading."""
     rows: list[ArrivalRow] = []
     problems: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -30,7 +30,7 @@ OF_THEIR_OWN = {
     *OPERATOR_ACTIONS,
 }
 KINDS = (*[kind for kind in FAULTS if kind not in OF_THEIR_OWN], "partition", "crash")
-"""Faults that break more come more often."""
+"""Faults that break more are more frequent."""
 
 
 def random_scenario(streams: Streams) -> Scenario:
@@ -84,9 +84,8 @@ def random_scenario(streams: Streams) -> Scenario:
     )
     faults += _pushes(streams("pushes"), _follows(streams("capacities"), centers))
     faults += _origin_failures(streams("origin failures"))
-    if any(
-        fault.kind == "old disk" for fault in faults
-    ):  # a copy has places as they were before a draw
+    # an old copy has places as they were before a draw
+    if any(fault.kind == "old disk" for fault in faults):
         faults = tuple(
             replace(fault, amount=0) if fault.kind == "pre-queue" else fault for fault in faults
         )
@@ -122,7 +121,7 @@ def _arrivals(draw: RandomDraw, centers: int, capacity: float) -> list[tuple[int
 
 
 def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
-    """Steps the clocks of some servers by a little or by an hour, in every third world."""
+    """Steps the clocks of some servers by up to an hour, in every third world."""
     if draw.random() >= 0.33:
         return []
     at_s = between(draw, 20, LASTS_S - 60)
@@ -139,7 +138,7 @@ def _clock_steps(draw: RandomDraw, centers: int) -> list[Fault]:
 
 
 def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """Sends requests without cookies somewhere or everywhere, in every fifth world."""
+    """Floods of requests without cookies, in every fifth world."""
     if draw.random() >= 0.2:
         return ()
     at_s = between(draw, 20, LASTS_S - 150)
@@ -150,7 +149,7 @@ def _floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """Sends requests that cannot wait, now and then or as a flood, in every third world."""
+    """Requests that cannot wait, a few or a flood, in every third world."""
     if draw.random() >= 0.33:
         return ()
     at_s = between(draw, 5, LASTS_S - 150)
@@ -167,9 +166,7 @@ def _provisional_floods(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """Stops a data center in order for a moment or for minutes, perhaps twice, in every third
-    world.
-    """
+    """Stops a data center cleanly, for up to minutes, perhaps twice, in every third world."""
     if centers == 1 or draw.random() >= 0.33:
         return ()
     struck, at_s = (between(draw, 0, centers - 1),), between(draw, 20, LASTS_S - 300)
@@ -182,7 +179,7 @@ def _stops(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """Removes something for minutes, often before there is a line, in every fourth world."""
+    """Faults of minutes, often before there is a line, in every fourth world."""
     if centers == 1 or draw.random() >= 0.25:
         return ()
     at_s = between(draw, 20, 200)
@@ -197,7 +194,7 @@ def _long_faults(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _follows(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
-    """Follows an origin, mostly while measurements are lost, in every fifth world."""
+    """A room that follows its origin, mostly with lost measurements, in every fifth world."""
     if draw.random() >= 0.2:
         return ()
     at_s, until_s = between(draw, 10, 100), between(draw, 300, LASTS_S - 60)
@@ -211,7 +208,7 @@ def _follows(draw: RandomDraw, centers: int) -> tuple[Fault, ...]:
 
 
 def _pushes(draw: RandomDraw, follows: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """In half of the worlds that follow, from before the first measurement."""
+    """Pushed figures, in half of the worlds that follow, from before the first measurement."""
     if not follows or draw.random() < 0.5:
         return follows
     at_s, until_s = follows[0].at_s - 1, follows[0].until_s + 1
@@ -219,7 +216,7 @@ def _pushes(draw: RandomDraw, follows: tuple[Fault, ...]) -> tuple[Fault, ...]:
 
 
 def _origin_failures(draw: RandomDraw) -> tuple[Fault, ...]:
-    """Once or twice, in every sixth world."""
+    """In every sixth world, once or twice."""
     if draw.random() >= 0.16:
         return ()
     found: tuple[Fault, ...] = ()

@@ -1,6 +1,4 @@
-"""Random numbers from named streams: the crowd stays the same when only the network or the
-algorithm changes.
-"""
+"""Random numbers from named streams: a change of the network or the algorithm keeps the crowd."""
 
 from collections.abc import Callable, Sequence
 from math import log

@@ -1,4 +1,4 @@
-"""The invariants of admission as checks of any simulated world (CHECKS); some also during the run
+"""The invariants of admission as checks of any simulated world (CHECKS), some during the run
 (`Watch`).
 """
 
@@ -16,21 +16,17 @@ from greenroom.simulator.scenario import START_MS
 from greenroom.simulator.visitor import Center, SimulatedVisitor
 from greenroom.simulator.world import World
 
-# Whether a random room is fair: to early and late comers, and to those who keep trying.
-
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Of everybody who waited when the last visitor came; the winners are the half admitted
-    first.
+    """Of a random room, among all who waited when the last visitor came; winners are the half
+    admitted first.
     """
 
     distance: float
-    """Kolmogorov-Smirnov distance between the winners' ranks by arrival and an even spread: 0 is
-    fair.
-    """
+    """Kolmogorov-Smirnov distance of the winners' ranks by arrival from an even spread; 0 is fair."""
     advantage: float
-    """Of those who tried ten times as often: 1 is fair."""
+    """Of visitors who tried ten times as often; 1 is fair."""
     waited: int
     winners: int
 
@@ -131,7 +127,7 @@ class Watch:
             self._keys(center)
 
     def _note_fenced(self, system: LeaseModel, now_ms: int) -> None:
-        """Where messages are lost all the time, a fence may also pass after the last fault."""
+        """Where messages are always being lost, a fence may pass even after the last fault."""
         coordinator_ms = system.coordinator_ms()
         for center in system.coordinator.data_centers.values():
             silent_ms = coordinator_ms - (center.contact_ms or coordinator_ms)
@@ -139,7 +135,7 @@ class Watch:
                 self._fenced_ms[center.name] = now_ms
 
     def orphans(self, now_ms: int) -> int:
-        """Units kept for sessions that must be over: not those of a fence that has just passed."""
+        """Units kept for sessions that must be over, without those of a fence that has just passed."""
         scenario, system = self.world.scenario, self.world.system
         if not isinstance(system, LeaseModel):
             return 0
@@ -151,7 +147,7 @@ class Watch:
         )
 
     def _spread_turns(self, system: LeaseModel, now_ms: int) -> None:
-        """A data center knows of a turn given elsewhere when both were in touch for long enough."""
+        """Data centers that were connected for long enough know each other's used turns."""
         since = self._in_touch_since
         for number, center in enumerate(system.centers):
             if center.down or system.coordinator_down or self.world.links.is_cut(number):
@@ -164,9 +160,7 @@ class Watch:
                 knows.update(heard)
 
     def _polled(self, center: Center, visitor: SimulatedVisitor, now_ms: int) -> None:
-        """The ledger does not expose its expectation and its current method, so this looks
-        inside.
-        """
+        """Reads private state: the ledger exposes neither its expectation nor its method."""
         ledger, key = center.ledger, visitor.key
         line = ledger.line
         if ledger._method != "fifo" or len(line) > WATCHED_MOST:
@@ -189,7 +183,7 @@ class Watch:
     def _answered(
         self, center: Center, visitor: SimulatedVisitor, now_ms: int, outcome: Outcome
     ) -> None:
-        """Capacity may have grown during the try, which also sweeps."""
+        """Capacity may have grown during the try, which sweeps too."""
         if (
             self._ahead
             and outcome.standing is Standing.ADMITTED
@@ -314,7 +308,7 @@ NO_SHARE = {
     "passthrough",
     "session duration",
 }
-"""Operator actions after which a flood may rightly hold more."""
+"""After these a flood may rightly hold more."""
 
 
 def _unconfirmed(watch: Watch) -> list[str]:
@@ -340,7 +334,7 @@ def _followed(watch: Watch) -> list[str]:
 
 NO_TURN = FORGETFUL | {"end sessions", "session duration", "suspended"}
 CUTTING = {"partition", "outage", "stop", "coordinator down", "loss"}
-"""Faults in which a turn cannot follow its visitor, because nobody hears the data center that has it."""
+"""Faults in which a turn cannot follow its visitor, because its data center cannot be reached."""
 
 
 def _turns(watch: Watch) -> list[str]:

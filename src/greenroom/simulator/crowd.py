@@ -41,34 +41,34 @@ class Crowd:
         self.guesses: list[tuple[SimulatedVisitor, int, float, float, float]] = []
         """Per try: visitor, time, and the quartiles in seconds."""
         self.looks = self.checks = 0
-        """Reads of a wait table; tries of waiting visitors."""
+        """Reads of a line table; tries of waiting visitors."""
         self.unknown = self.told = 0
         """Answers in line without an estimate; all answers in line."""
         self.lost = 0
         """Sessions that disappeared before their time."""
         self.cut_short = self.places_lost = 0
-        """Sessions that ended before the moment promised with the last page; places lost by
-        visitors who came back in time.
+        """Sessions that ended before the promise of the last page; places lost by visitors who came
+        back in time.
         """
         self.places_untold = 0
-        """More of them, of a kept turn: lost where it may not be known yet that it was given."""
+        """The same of kept turns, where it may be unknown that the turn was given."""
         self.sent_back = 0
-        """Visitors admitted and later told to wait, although nothing holds sessions that move."""
+        """Visitors told to wait after admission, although sessions that move are not held."""
         self.searched = self.forgotten = 0
         """Pages that waited for a session whose ticket was over; sessions that disappeared within
-        their duration after the last page.
+        their duration.
         """
         self.reentered = self.turns_lost = 0
-        """Turns that were kept; those that a page had called safe, and that were not given."""
+        """Kept turns given; not given although a page had called them safe."""
         self.wrongly_kept: list[str] = []
         self.turns_known: dict[int, set[int]] = {}
-        """Visitor -> data centers that gave a turn, or could hear since that one was given."""
+        """Visitor -> data centers that gave a turn, or may know that one was given."""
         self.origin_down = 0
-        """Faults in force in which documents of visitors inside fail."""
+        """Faults in force in which documents fail."""
         self.absent = self.too_late = 0
-        """Visitors who closed the page; those of them who returned too late."""
+        """Visitors who closed the page; those who returned too late."""
         self.flooded = self.most_flood = self.most_flood_minute = 0
-        """Requests without cookies, and the most units they held at once."""
+        """Requests without cookies, and the most units they held."""
         self.listener: CrowdListener | None = None
         self._flood_ends: deque[int] = deque()
         self._flood_minute: deque[int] = deque()
@@ -123,7 +123,6 @@ class Crowd:
         self._renews, self._suspended = not room.disable_session_renewal, room.suspended
 
     def draw(self) -> None:
-        """The keys of all earlier tickets change."""
         keys, floor_key = self._system.draw()
         for visitor in self.visitors:
             if 0 < visitor.key < floor_key:
@@ -222,7 +221,7 @@ class Crowd:
             self._enters(visitor, outcome, now_ms)
 
     def _goes_away(self, visitor: SimulatedVisitor, outcome: Outcome) -> int:
-        """For how long; 0: the wait is too short, or not known."""
+        """Returns for how long; 0: the wait is too short or unknown."""
         estimate = outcome.estimate
         if not outcome.position or estimate is None or estimate.p50_s < ABSENT_FROM_S:
             return 0
@@ -356,8 +355,8 @@ class Crowd:
             self._agenda.after(AGAIN_MS, self._looks, visitor)
 
     def _fails(self, visitor: SimulatedVisitor) -> None:
-        """The page that was just served is a failure of the origin. Some do not try again for so
-        long that their session ends.
+        """The page just served is a failure of the origin. Some visitors retry only after their
+        session has ended.
         """
         now_ms, outcome = self._agenda.now_ms, self._system.fail(visitor)
         if outcome.standing is Standing.ACTIVE:
@@ -401,9 +400,7 @@ class Crowd:
             self._agenda.after(_page_ms(outcome.refresh_ms), self._looks, visitor)
         else:
             promised_ms = self._promised_ms(visitor, outcome)
-            if (
-                standing is Standing.ADMITTED
-            ):  # a session of its own, because the old one cannot be reached
+            if standing is Standing.ADMITTED:  # a new session, as the old one cannot be reached
                 self._ground_truth.entering(visitor, promised_ms, now_ms)
             else:
                 self._ground_truth.page(visitor, promised_ms, now_ms)
@@ -428,5 +425,5 @@ class Crowd:
 
 
 def _page_ms(refresh_ms: int) -> int:
-    """Whole seconds, rounded up, as the page is told. Who is rejected comes back by chance."""
+    """Whole seconds, rounded up, as pages count; rejected visitors come back after a while."""
     return -(-refresh_ms // 1000) * 1000 or 20_000

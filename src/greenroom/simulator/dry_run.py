@@ -1,6 +1,6 @@
 """A dry run: an expected crowd under a room's limits and alternatives. Waits depend on visitors per
-limit, so large crowds are simulated as a part of them under limits smaller by the same factor, down
-to LIMIT_LEAST: below that, single visits would show in the waits.
+limit, so a large crowd is scaled down together with the limits, to LIMIT_LEAST at the lowest: below
+that, single visits would show in the waits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ LAST_ROW_S = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunRequest:
-    """`rows` (CSV) replaces visitors, minutes and curve. No visitor is admitted during a pre-queue
-    of `prequeue_s` seconds; `shuffle` draws the places of its visitors.
+    """`rows` (CSV) replaces visitors, minutes and curve. A pre-queue of `prequeue_s` admits nobody;
+    `shuffle` draws the places of its visitors.
     """
 
     settings: Sequence[Mapping[str, Any]]
@@ -40,7 +40,7 @@ class DryRunRequest:
     patience_s: float = 0.0
     prequeue_s: float = 0.0
     early: float = 0.0
-    """Share of `visitors`; seconds of rows count from the pre-queue's opening."""
+    """Share of `visitors` in the pre-queue; with `rows`, times count from its opening."""
     shuffle: bool = False
 
 
@@ -59,7 +59,7 @@ def crowd_of(request: DryRunRequest) -> tuple[list[ArrivalRow], int]:
 def dry_run(
     request: DryRunRequest, streams: Callable[[], Streams], progress: Callable[[float], None]
 ) -> list[dict[str, Any]]:
-    """Each run gets the same random numbers. Raises InvalidConfig."""
+    """All runs get the same random numbers. Raises InvalidConfig."""
     rows, visitors = crowd_of(request)
     found = []
     for number, settings in enumerate(request.settings):
@@ -166,10 +166,10 @@ def _result(
     }
 
 
-# The last wait of an example crowd, shown at the form of the limits. A run ends early: once the
-# room is full, visitors enter at a constant pace, measured over whole stays after the first,
-# because visitors who entered together leave together. With fewer than STAYS stays the answer is
-# a lower bound.
+# The last wait of an example crowd, shown at the form of the limits. A run ends early: once the room
+# is full, visitors enter at a constant rate, measured over whole stays after the first, because
+# visitors who entered together leave together. With fewer than STAYS stays the answer is a lower
+# bound.
 
 VISITORS, MINUTES, VISIT_S = 10_000, 10, 120.0
 

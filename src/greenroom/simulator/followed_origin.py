@@ -1,6 +1,6 @@
-"""A room that follows a made-up origin. Every data center measures, and the law runs where the
-coordinator is, as in a running process: with reports that are lost, and laws that begin again. Or
-the origin pushes what it measured, over a link that loses, delays, repeats and reorders.
+"""A room that follows a made-up origin. Every data center measures, and the law runs beside the
+coordinator, as in a running process, with lost reports and restarted laws. Or the origin pushes its
+figures, over a link that loses, delays, repeats and reorders.
 """
 
 from collections import deque
@@ -42,16 +42,16 @@ class FollowedOrigin:
         self._coordinator = system.coordinator
         self._pushes_draw = streams("push faults")
         self._push_faults: float | None = None
-        """Share of pushes with each fault; None: greenroom sees the answers itself."""
+        """Share of pushes with each fault; None: data centers measure."""
         self._origin = Exported(Histogram(), 0)
-        """What it has answered, to all data centers."""
+        """All it has answered."""
         self._pushed: deque[Exported] = deque(maxlen=KEPT_PUSHES)
         self._push_ms = 0
         self._counted = 0
-        """Documents in windows since the beginning."""
+        """Documents in all windows."""
 
     def begin(self, knee: float, room: Callable[[], Room], apply: Callable[[], None]) -> None:
-        """`room` has the operator's limits at any moment; `apply` is called after each step."""
+        """`room` returns the operator's current limits; `apply` is called after each step."""
         self._knee, self._room, self._apply = knee, room, apply
         self._report()
         self._agenda.after(WINDOW_MS, self._step)
@@ -113,7 +113,7 @@ class FollowedOrigin:
 
     def _push(self, faults: float) -> None:
         draw = self._pushes_draw
-        # also while nobody asks it for a document: of a push without a time none knows that it is late
+        # also without requests: a push without a time could not be recognised as late
         newest = self._origin._replace(at_ms=self._agenda.now_ms)
         self._pushed.append(newest)
         sent = [newest] if draw.random() >= faults else []

@@ -1,9 +1,8 @@
-"""Who is active, who waits, who overtook whom: sees visitors, never a ledger. A visitor is active
-until `session_duration` after the last page served; behind the fence, until the moment which that
+"""Who is active, who waits, who overtook whom: from visitors, never from a ledger. A visitor is
+active until `session_duration` after the last page served; behind the fence, until the end which that
 page promised. Unused, while visitors wait, is `min(1 - in use / L, 1 - entered within 60 s / N,
-waiting / min(L, N))`. There was room for a visitor without a ticket only if those of the last 60 s
-that entered, and those of a flood that were refused, are fewer than N: no rule could tell them
-apart.
+waiting / min(L, N))`. There was room for a visitor without a ticket only if the entries of the last
+60 s and the refused requests of a flood are fewer than N: no rule could tell them apart.
 """
 
 from collections import deque
@@ -19,7 +18,7 @@ SERIES_MS = 5_000
 WINDOW_MS = 60_000
 BURST_MS = 5_000
 ASKED_MS = 1_000
-"""Who has only to show the ticket is told to come back sooner, all others later."""
+"""Visitors who only have to show their ticket are told to come back sooner, all others later."""
 
 
 class GroundTruth:
@@ -33,8 +32,8 @@ class GroundTruth:
         self._fenced = scenario.fence_s > 0
         self.active = self.most_active = self.over_active = 0
         self.on_trust = self.most_on_trust = self.over_beyond_trust = 0
-        """Active visitors who moved without their unit (yet), and how many exceeded the limit
-        without them.
+        """Active visitors who moved without their unit, and how many exceeded the limit without
+        them.
         """
         self.in_use = 0
         self.waiting = self.most_waiting = 0
@@ -45,9 +44,9 @@ class GroundTruth:
         self._burst: deque[int] = deque()
         self.entered = 0
         self.early = self.asked = 0
-        """Held on arrival although both limits had room for all who looked alike, and nobody
-        waited but visitors who were only asked to show their ticket. `asked` are those, with a page
-        that is due within ASKED_MS; who is held after that is one of `early`.
+        """Held on arrival although both limits had room for all who looked alike, and nobody waited
+        but visitors asked to show their ticket. Those of them who were asked so too, with a page due
+        within ASKED_MS, count as `asked`, or as `early` once held again.
         """
         self._asking = 0
         self.early_in_flood = 0

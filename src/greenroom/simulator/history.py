@@ -34,7 +34,7 @@ SOURCE = "history"
 def history(
     streams: Streams, room: Room, begin_ms: int, end_ms: int, habits: Behaviour | None = None
 ) -> Iterator[list[Part]]:
-    """Unix milliseconds; from a whole minute on, as many whole hours as there are between them."""
+    """From a whole minute on, as many whole hours as fit between the two."""
     habits = habits or Behaviour(visit_s=45.0, patience_s=1_200.0)
     _, per_minute = bottleneck(room, habits)
     draw = streams("history")

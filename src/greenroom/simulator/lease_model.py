@@ -1,6 +1,5 @@
-"""greenroom's protocol under simulation. Nothing is decided here. Like a process, it syncs by the
-schedule of its data center (`admission.sync_schedule`), and at once when the lease is empty and
-visitors wait.
+"""greenroom's protocol under simulation; decides nothing. Like a process it syncs by
+`admission.sync_schedule`, and at once when the lease is empty and visitors wait.
 """
 
 from collections.abc import Callable
@@ -423,9 +422,7 @@ class LeaseModel:
             self._links.send(number, self._center_hears, number, down, batch, up.want > 0)
 
     def _center_hears(self, number: int, down: SyncDown, batch: int, called: bool) -> None:
-        """A process drops a late answer; here it is applied, because that must do no harm
-        either.
-        """
+        """Applies late answers too, which a process drops: that must do no harm."""
         center = self.centers[number]
         if center.down:
             return

@@ -1,6 +1,4 @@
-"""The network between data centers and their coordinator: distance, jitter, loss, duplicates and
-partitions.
-"""
+"""The network between data centers and their coordinator."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush

@@ -119,9 +119,7 @@ class LimitsInForce:
         self.total, self.per_minute = total, per_minute
         self._most = total
         self._old: list[tuple[int, int, int, int]] = []
-        """(total, per minute, when they were changed, until when the latter holds); 0: not followed
-        yet.
-        """
+        """(total, per minute, when changed, until when the latter is in force; 0: not followed yet)."""
 
     @property
     def behind(self) -> bool:

@@ -28,8 +28,8 @@ SCALE_EVERY_MS = 15_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """From `at_s` to `until_s` the origin has `capacity` times its capacity (0: it is down), and
-    `share` of the documents take `extra_ms` more, whatever the load.
+    """From `at_s` to `until_s` the capacity is multiplied by `capacity` (0: down), and `share` of the
+    documents take `extra_ms` more, whatever the load.
     """
 
     at_s: float
@@ -55,7 +55,7 @@ class OriginModel:
     leak: float = 0.0
     """Share of the capacity that is lost in an hour."""
     scale_most: float = 1.0
-    """The autoscaler's most instances, as a factor of those at the start; 1: there is none."""
+    """Most instances of the autoscaler, relative to the start; 1: none."""
     scale_above: float = 0.7
     """Utilisation above which it adds a quarter."""
     scale_delay_s: float = 120.0
@@ -162,7 +162,7 @@ class SimulatedOrigin:
     # -- what it can take --------------------------------------------------------------------------
 
     def capacity(self) -> float:
-        """Visitors it can take at this moment."""
+        """Visitors it can take now."""
         return self._model.capacity * self._factor()
 
     def line_ms(self) -> int:

@@ -1,5 +1,5 @@
-"""A room before a model of its origin: greenroom's admission code, visitors who read pages, and a
-law that sets the limits every five seconds from what the origin answered.
+"""A room before a model of its origin: greenroom's admission code, visitors, and a law that sets the
+limits every five seconds.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ ORACLE_MS = 1_000
 MARGINS = (1.0, 0.85, 0.7)
 RETRY_MS = 5_000
 FAILURES_MOST = 3
-"""Failed documents in order after which a visitor gives the visit up."""
+"""Consecutive failed documents after which a visitor leaves."""
 SLOW_S = 5
-"""An answer that takes longer counts as failed for the visitor, who loads the page again."""
+"""A slower answer counts as failed: the visitor reloads the page."""
 CHANGED_MS = 30_000
-"""After the capacity has fallen, overshoot is counted from here on."""
+"""After a fall of capacity overshoot is not counted for this long."""
 OVERSHOOT_ROWS = 6
-"""Overshoot is the mean of so many rows: of 30 seconds."""
+"""Overshoot is the mean of these rows: of 30 seconds."""
 FLOOR_SHARE = 0.1
 """Where laws begin: this share of what the origin can take."""
 
@@ -126,9 +126,7 @@ class OriginWorld(World):
         self.agenda.at(START_MS, self._step, law)
 
     def obey_oracle(self, share: float) -> None:
-        """Admits a visitor whenever this share of the origin can take one more, up to the operator's
-        limit.
-        """
+        """Admits a visitor whenever this share of the origin has room, up to the operator's limit."""
         self.agenda.at(START_MS, self._oracle, share)
 
     def _oracle(self, share: float) -> None:

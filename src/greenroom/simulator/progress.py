@@ -1,4 +1,4 @@
-"""Liveness of the line: what must move on, and how soon, in any simulated world.
+"""Liveness of the line in any simulated world.
 
 While units are free, the minute has room and a visitor waits, a visitor enters within the sum of
 
@@ -7,8 +7,8 @@ While units are free, the minute has room and a visitor waits, a visitor enters 
     one ghost      the called visitor may not come: refresh and grace, 6 s; not in a random room
     the pace       60 s / (N + 1): the coordinator hands permits out evenly
 
-That holds for the data centers in touch with the coordinator, for each that is cut off with the
-units that its own sessions free, and `calm_s` after the last fault by the truth about visitors.
+That holds for the connected data centers, for each that is cut off with the units that its own
+sessions free, and `calm_s` after the last fault by the ground truth.
 """
 
 from collections.abc import Callable, Iterable
@@ -67,9 +67,7 @@ class LineProgress:
 
     @property
     def told_within_ms(self) -> int:
-        """What one data center says reaches another: a sync of each, or one that waits for a lost
-        answer first.
-        """
+        """When other data centers have a report: after a sync of each, perhaps after a lost answer."""
         return 4 * self._tries * SYNC_MOST_MS
 
     def _bound_ms(self) -> int:

@@ -1,6 +1,4 @@
-"""Any number of requests without cookies that cannot wait (images, webhooks, HEAD); a few keep
-cookies.
-"""
+"""Requests that cannot wait (images, webhooks, HEAD), nearly all without cookies."""
 
 from collections import deque
 

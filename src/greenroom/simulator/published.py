@@ -1,22 +1,22 @@
-"""The three published methods of dividing slots, for comparison with greenroom's protocol on the
-same visitors.
+"""The three published methods of dividing slots, to compare with greenroom's protocol on the same
+visitors.
 
-As published by Cloudflare (2021 and 2023): every data center works with a picture of the world that
-is a few seconds old. The slots of a minute, `min(total_active_users - active,
-new_users_per_minute)`, are divided by how many new visitors each saw two minutes ago; the rest of
-the limit are *Anywhere* slots. Then
+As published by Cloudflare (2021 and 2023): every data center has a state of the world that is a few
+seconds old. The slots of a minute, `min(total_active_users - active, new_users_per_minute)`, are
+divided by how many new visitors each saw two minutes ago; the rest of the limit are *Anywhere* slots.
+Then
 
 1. *even split*: every worker gets an even part of its data center's slots and of the Anywhere slots
    of the world;
 2. *utilisation*: the same, but the number of workers is multiplied by utilisation ** CURVE_FACTOR:
    more slots far from the limits;
-3. *counters*: one counter for each data center, and one in the world for Anywhere slots, asked
-   while the visitor waits.
+3. *counters*: one counter for each data center, and a global one for Anywhere slots, queried while
+   the visitor waits.
 
-Waiting visitors stand in buckets of a minute; the oldest buckets that fit into the free slots may
-enter anywhere, the next one is divided like the slots. What the articles leave open was decided in
-their favour: counts inside a data center are exact, no visitor is forgotten, and slots that became
-free within a minute are used in that minute.
+Waiting visitors are in buckets of a minute; the oldest buckets that fit into the free slots may enter
+anywhere, the next one is divided like the slots. What the articles leave open is decided in their
+favour: counts inside a data center are exact, no visitor is forgotten, and slots freed within a
+minute are used in it.
 """
 
 from collections import Counter, deque

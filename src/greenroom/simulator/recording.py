@@ -1,5 +1,5 @@
-"""What analytics would have of a run. A store answers the report's figures with the same `Question`
-as the dashboard and GraphQL. Minutes are true time. Recording changes nothing in a run.
+"""Records a run for analytics: the report's figures come from the same `Question` as those of the
+dashboard and GraphQL. Minutes are true time. Recording changes nothing in a run.
 """
 
 from math import ceil, isfinite
@@ -15,7 +15,7 @@ from greenroom.simulator.world import World
 ROOM = "simulated"
 
 OUTCOME_OF = {Standing.ADMITTED: "admitted", Standing.ACTIVE: "passed", Standing.WAITING: "held"}
-"""A worthless ticket is not counted: its visitor comes again as a new one."""
+"""GONE is not counted: its visitor comes again as a new one."""
 
 WHOLE_RUN = Question(
     0,

@@ -1,6 +1,4 @@
-"""The description of one run: a room, a crowd and its behaviour, data centers, their network and
-clocks, and faults.
-"""
+"""The description of one run."""
 
 from dataclasses import dataclass, field
 
@@ -89,8 +87,7 @@ class Behaviour:
     """Pareto (few visits are very long) instead of exponential."""
     page_gap_s: float = 10.0
     parts: bool = False
-    """Pages have parts in the room, such as scripts: the ticket comes back within a second or two.
-    """
+    """Pages have parts in the room, such as scripts, that bring the ticket back within seconds."""
     leaving: float = 0.0
     """Share of visitors whose session is ended when they are done."""
     patience_s: float = 0.0
@@ -107,8 +104,8 @@ class Behaviour:
     """Shortest and longest."""
     dropping: float = 0.0
     absent: float = 0.0
-    """Share of visitors told of a wait over ABSENT_FROM_S who take a calendar entry, close the page, and
-    return between the lower quartile and RETURNS_MS after the upper one.
+    """Share of visitors with a wait over ABSENT_FROM_S who close the page and return between the lower
+    quartile and RETURNS_MS after the upper one.
     """
     moving: float = 0.0
     """Share of page views and tries that reach another data center than the one before."""

@@ -12,9 +12,7 @@ from greenroom.model.visit import Outcome
 
 
 class SimulatedVisitor:
-    """`id`, `key`, `home`, `checked_ms` and `served_ms` are in the ticket; only the simulation knows the
-    rest.
-    """
+    """`id`, `key`, `home`, `checked_ms` and `served_ms` are in the ticket; the rest is ground truth."""
 
     __slots__ = (
         "absent", "active", "ahead", "asked", "attempted_ms", "came_ms", "center", "checked_ms", "done_ms", "drops_ms",
@@ -49,12 +47,10 @@ class SimulatedVisitor:
         self.tries = 0
         self.plan = 0  # number of the next try that is planned; earlier plans are void
         self.active = self.uses = self.trusted = self.on_trust = False
-        """`trusted`: the last page was served without a unit here; `on_trust`: active and counted
-        as such.
-        """
+        """`trusted`: the last page was served without a unit here; `on_trust`: counted so."""
         self.failed_ms = self.safe_until_ms = self.taken_ms = 0
-        """When a document failed last; until when the turn is safe, as that page said; when the turn
-        that was kept was taken.
+        """When a document last failed; until when that page called the turn safe; when the kept turn
+        was taken.
         """
         self.reenters = False
         self.ahead = -1
@@ -150,8 +146,8 @@ class SystemUnderTest(Protocol):
 
 
 CONTACTS_TO_FOLLOW = 3
-"""Until a changed limit shows: it is announced, permits and freed units are given back, and the
-rate behind a cut is in force.
+"""Syncs until a changed limit is in force: it is announced, permits and freed units are returned, the
+disconnected rate applies.
 """
 
 
@@ -185,7 +181,7 @@ class Center:
         self.time = LedgerTime()
         self.expectation = Expectation()
         self.read_at = NEVER_READ
-        """True time, skew and shift of the newest reading, which holds for all of its millisecond."""
+        """True time, skew and shift of the newest reading, valid for its millisecond."""
         self.down = 0
         self.listed = True
         self.contacts: deque[int] = deque([0] * CONTACTS_TO_FOLLOW, CONTACTS_TO_FOLLOW)

@@ -17,7 +17,7 @@ from greenroom.simulator.scenario import START_MS, Fault, Scenario
 from greenroom.simulator.visitor import SystemUnderTest
 
 WARM_MS = 5_000
-"""Data centers greet the coordinator before the first visitor comes."""
+"""Data centers sync before the first visitor comes."""
 CHURN_MS = 2_000
 
 OnProgress = Callable[[float], None]

@@ -11,7 +11,7 @@ import pytest
 from dashboard_rig import DashboardRig
 
 from greenroom.alerts import destinations, policies
-from greenroom.alerts.view import NoNotifications
+from greenroom.alerts.view import NotificationView
 from greenroom.config_file.addresses import origin_problems
 from greenroom.config_file.load import read_config
 from greenroom.configuration import events, list_items, lists, rooms, rules, zones
@@ -194,7 +194,7 @@ def test_a_webhook_is_refused_with_the_same_words(dashboard: DashboardRig) -> No
         read_config(table("webhooks", hook))
     with pytest.raises(Refused) as refused:
         destinations.read_webhook(
-            dashboard.store.read(), None, hook, NoNotifications(), lambda: "id"
+            dashboard.store.read(), None, hook, NotificationView(), lambda: "id"
         )
     ((problem,), (fault,)) = caught.value.problems, refused.value.faults
     assert fault.message == f"url: {problem.reason}"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from greenroom.alerts import destinations, policies
-from greenroom.alerts.view import NoNotifications
+from greenroom.alerts.view import NotificationView
 from greenroom.config_file.load import config_of
 from greenroom.configuration import events, lists, rooms, rules
 from greenroom.errors import InvalidConfig, Problem
@@ -126,7 +126,7 @@ KINDS = {
         {"name": "w", "url": "https://example.com/x"},
         lambda *all: {"webhooks": [*all]},
         lambda document: destinations.save(
-            None, document, NoNotifications(), Webhook(name="x", url="https://example.com")
+            None, document, NotificationView(), Webhook(name="x", url="https://example.com")
         ),
         lambda *all: {"webhooks": [*all]},
         but=("id", "url", "secret", "channel"),  # files of their own; empty: recognised

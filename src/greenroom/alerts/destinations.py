@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from greenroom.alerts.rules.channels import CHANNELS, channel_of, shown_url
 from greenroom.alerts.rules.matching import Destination
-from greenroom.alerts.view import NoNotifications, NotificationView
+from greenroom.alerts.view import NotificationView
 from greenroom.errors import Problem
 from greenroom.model.change import Put, Remove
 from greenroom.model.configuration import Configuration, Entry
@@ -338,7 +338,7 @@ def _plan_webhook(wanted: SectionEntry) -> ConfigChange:
             _refuse_masked("url", str(document.get("url", "")).endswith(MASK))
         base = known if old is None else known.changed(known.revision, [old])
         made = read_webhook(
-            base, None if old is None else key, told, NoNotifications(), lambda: key
+            base, None if old is None else key, told, NotificationView(), lambda: key
         )
         return PlannedChange([Put(made)], lambda _after: None)
 

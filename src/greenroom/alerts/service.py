@@ -15,6 +15,7 @@ from greenroom.alerts.rules.message import Message
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.alerts.sender import NotificationSender
 from greenroom.alerts.store import SqlOutbox
+from greenroom.alerts.view import NotificationView
 from greenroom.alerts.watcher import Watcher
 from greenroom.configuration.layers import LayeredStore
 from greenroom.configuration.state import NotificationState
@@ -33,7 +34,7 @@ FIRST_ATTEMPT_S = 10.0
 TEST_S = 20.0
 
 
-class Notifications:
+class Notifications(NotificationView):
     def __init__(
         self,
         store: SqlStore,

@@ -1,64 +1,35 @@
 """What pages and API need of running notifications."""
 
-from typing import Protocol
-
 from greenroom.alerts.rules.outbox import Dispatch
 from greenroom.model.alert import Alert, Incident
 from greenroom.model.notification import AlertPolicy, Webhook
 from greenroom.web.pages.request import PagePart
 
 
-class NotificationView(Protocol):
-    """Methods block. Those of the store raise StorageFailed."""
+class NotificationView:
+    """The answers where no notifications run. Methods block. Those of the store raise
+    StorageFailed.
+    """
 
     @property
     def webhook_test(self) -> str:
         """`required`, `reported` or `off`."""
+        return "off"
 
     @property
-    def mail_ready(self) -> bool: ...
+    def mail_ready(self) -> bool:
+        return False
 
-    def url_problem(self, url: str) -> str:
+    def url_problem(self, url: str) -> str:  # noqa: ARG002
         """Empty when allowed."""
+        return ""
 
-    def test(self, webhook: Webhook) -> str:
+    def test(self, webhook: Webhook) -> str:  # noqa: ARG002
         """Records the outcome; empty when delivered."""
+        return ""
 
     def states(self) -> dict[str, tuple[int | None, int | None]]:
         """Destination key -> (last success, last failure) in Unix ms."""
-
-    def waiting(self) -> int: ...
-
-    def history(
-        self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
-    ) -> tuple[list[Dispatch], int]:
-        """Newest first, and the total."""
-
-    def incidents(self, since_ms: int) -> list[Incident]: ...
-
-    def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        """Despite filters, interval and silences."""
-
-    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        """Waits some seconds for the first attempt."""
-
-
-NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")
-
-
-class NoNotifications:
-    webhook_test = "off"
-    mail_ready = False
-
-    def url_problem(self, url: str) -> str:
-        del url
-        return ""
-
-    def test(self, webhook: Webhook) -> str:
-        del webhook
-        return ""
-
-    def states(self) -> dict[str, tuple[int | None, int | None]]:
         return {}
 
     def waiting(self) -> int:
@@ -67,16 +38,19 @@ class NoNotifications:
     def history(
         self, since_ms: int, before_ms: int | None, skip: int, count: int, subject: str = ""
     ) -> tuple[list[Dispatch], int]:
+        """Newest first, and the total."""
         del since_ms, before_ms, skip, count, subject
         return [], 0
 
-    def incidents(self, since_ms: int) -> list[Incident]:
-        del since_ms
+    def incidents(self, since_ms: int) -> list[Incident]:  # noqa: ARG002
         return []
 
     def put_test(self, policy: AlertPolicy, alert: Alert) -> None:
-        del policy, alert
+        """Despite filters, interval and silences."""
 
-    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:
-        del correlation_id
+    def test_problems(self, correlation_id: str) -> list[tuple[str, str]]:  # noqa: ARG002
+        """Waits some seconds for the first attempt."""
         return []
+
+
+NOTIFICATION_VIEW = PagePart[NotificationView]("notifications")

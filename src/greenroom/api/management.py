@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from greenroom.alerts import routes as alerting
-from greenroom.alerts.view import NoNotifications, NotificationView
+from greenroom.alerts.view import NotificationView
 from greenroom.analytics.graphql.datasets import DATASETS, DatasetAnswer
 from greenroom.analytics.graphql.route import graphql_routes
 from greenroom.api import data_centers, preview
@@ -116,7 +116,7 @@ def management_api(
     app.state.previews = previews
     app.state.explains = explains
     app.state.health = health
-    app.state.notifications = notifications or NoNotifications()
+    app.state.notifications = notifications or NotificationView()
     app.state.incidents = app.state.notifications.incidents
     app.state.outbound = SlowWork(4)
     app.state.operations = Operations()

@@ -23,7 +23,7 @@ from greenroom.alerts import (
 from greenroom.alerts.rules.channels import CHANNELS
 from greenroom.alerts.rules.matching import destinations
 from greenroom.alerts.rules.outbox import HISTORY_KEPT_MS
-from greenroom.alerts.view import NOTIFICATION_VIEW, NoNotifications, NotificationView
+from greenroom.alerts.view import NOTIFICATION_VIEW, NotificationView
 from greenroom.model.account import Role
 from greenroom.model.alert_types import ALERTS
 from greenroom.model.configuration import Entry
@@ -183,7 +183,7 @@ def remove_silence(page: PageRequest) -> Response:
 
 
 def _view(page: PageRequest) -> NotificationView:
-    return page.part(NOTIFICATION_VIEW) or NoNotifications()
+    return page.part(NOTIFICATION_VIEW) or NotificationView()
 
 
 def _names(page: PageRequest) -> dict[str, str]:

@@ -82,7 +82,7 @@ class Account:
 
     @property
     def credentials(self) -> str:
-        """A change ends every session."""
+        """Every session ends when it changes."""
         steps = str(self.two_step_since_ms) if self.totp_secret else ""
         return hashlib.sha256((self.password_hash + steps).encode()).hexdigest()[:16]
 
@@ -152,9 +152,8 @@ SESSION, LINK, DEVICE, SECOND, USED, FAILED, LISTENERS = (
     "failed",
     "listeners",
 )
-"""A signed-in browser; a link that signs in once; a browser in which an account has signed in
-before; a sign-in that still needs its code; something that counts once and was used; wrong
-attempts; the listeners of a process.
+"""A signed-in browser; a link that signs in once; a browser known from an earlier sign-in; a sign-in
+that still needs its code; a used one-time value; wrong attempts; the listeners of a process.
 """
 
 

@@ -19,13 +19,13 @@ INCIDENTS_KEPT_MS = 90 * 86_400_000
 ID_MAX = 200
 
 TEST_IDS = "test-"
-"""With this begin the correlation ids of tests of a policy."""
+"""Prefix of the correlation ids of policy tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """Raises InvalidConfig with every problem. The start and end of one incident share a
-    `correlation_id`. A second alert of the same type, correlation id and state is ignored.
+    """Start and end of an incident share a `correlation_id`. A repeated type, correlation id and state
+    is ignored.
     """
 
     type: str

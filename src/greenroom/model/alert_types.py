@@ -17,8 +17,8 @@ class _Counted(int):
 
 @dataclass(frozen=True, slots=True)
 class PolicyFilter:
-    """An alert passes when one of the values that `read` gives is wanted. `bound`: the one number
-    that the source compares with.
+    """An alert passes if `read` returns a wanted value. `bound`: a number that the source compares
+    with.
     """
 
     help: str
@@ -33,7 +33,7 @@ class PolicyFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """`end_text` empty: alerts of this type have no end."""
+    """Without `end_text` alerts of this type have no end."""
 
     type: str
     category: str
@@ -48,11 +48,11 @@ class AlertType:
     severity: str = "error"
     title: str = ""
     end_title: str = ""
-    """Of messages to people; empty: the display name."""
+    """In messages to people; empty: the display name."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Fields in messages to people with their labels; empty: all."""
+    """Labels of the fields in messages to people; empty: all fields."""
     path: str = ""
-    """Of its subject in the dashboard."""
+    """The subject's page in the dashboard."""
 
     @property
     def paired(self) -> bool:

@@ -6,8 +6,8 @@ HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 
 class AnswerHeaders:
-    """Header pairs that many answers share, without Content-Length, Connection, Date and
-    Set-Cookie. Compared by identity, so that a front end can cache their bytes.
+    """Header pairs that answers share, without Content-Length, Connection, Date and Set-Cookie.
+    Compared by identity, so that front ends can cache their bytes.
     """
 
     __slots__ = ("own", "pairs", "shared")
@@ -31,7 +31,7 @@ class AnswerHeaders:
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """`set_cookie`: a Set-Cookie value, or empty; the rest is the same for many visitors."""
+    """`set_cookie`: a Set-Cookie value, or empty."""
 
     status: int
     headers: AnswerHeaders

@@ -16,9 +16,9 @@ class ArrivalKind(IntEnum):
 
 
 class HeaderSigns(msgspec.Struct, frozen=True, gc=False):
-    """What header lines say of the kind of an arrival. `kind` is None when the path decides between
-    PART and `otherwise`. `preflight`: an OPTIONS request with these lines is one. `embedded`: in a
-    frame of another site. `wants_facts`: the answer may be JSON, or a page's update.
+    """The kind of an arrival by its header lines. `kind` None: the path decides between PART and
+    `otherwise`. `preflight`: if the method is OPTIONS. `embedded`: in a frame of another site.
+    `wants_facts`: the answer may be JSON, or a page's update.
     """
 
     kind: ArrivalKind | None

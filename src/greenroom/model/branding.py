@@ -1,4 +1,4 @@
-"""How the built-in page shows which site it belongs to. Empty fields show nothing."""
+"""The site's name and look on the built-in page. Empty fields show nothing."""
 
 import base64
 import binascii
@@ -163,7 +163,7 @@ def _is_web_url(url: str) -> bool:
 def shown_problems(
     values: Mapping[str, Any], wrong: set[str], languages: Iterable[str]
 ) -> list[Problem]:
-    """Of the `branding` and `branding_messages` of a room; `wrong`: fields with other problems."""
+    """Of a room's `branding` and `branding_messages`; `wrong`: fields with other problems."""
     problems = []
     branding = values.get("branding")
     if isinstance(branding, Branding) and not any(one.startswith("branding.") for one in wrong):

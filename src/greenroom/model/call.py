@@ -1,25 +1,24 @@
-"""What a visitor in line leaves so as to be called: kept sealed, and only as long as the place."""
+"""A visitor's request to be called: stored sealed, and only as long as the place."""
 
 import msgspec
 
 TRAVEL_MINUTES = (10, 20, 30)
-"""What the page offers: the time that the visitor needs to come back."""
+"""Times to come back that the page offers."""
 
 EMAIL, PUSH = "email", "push"
 
 CONFIRM, SOON, RETURNED, NOW = "confirm", "soon", "returned", "now"
 
 DECOY = "decoy"
-"""In `sent`, of an address that must get nothing: the row looks like one not confirmed, and has a hash
-for the address.
+"""In `sent`: the address must get nothing. The row looks unconfirmed, and has a hash for the address.
 """
 
 
 class VisitorCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`to`: the e-mail address or the push endpoint. `key`: the place. `url`: of the page, without
-    query. `p256dh`, `auth`: the browser's, and `vapid`: the id of ours, for push. `sent`: the last
-    of the messages but RETURNED, or DECOY. `center`: the data center whose ledger has the place.
-    `sold_out`: since RETURNED was sent at `returned_ms` (0: never) everything was found sold out.
+    """`to`: e-mail address or push endpoint. `key`: of the place. `url`: of the page, without query.
+    For push `p256dh` and `auth` of the browser, and the id of our key (`vapid`). `sent`: the last
+    message but RETURNED, or DECOY. `center`: the data center that has the place. `sold_out`:
+    everything was sold out after RETURNED was sent at `returned_ms` (0: never).
     """
 
     channel: str

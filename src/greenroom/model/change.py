@@ -1,4 +1,4 @@
-"""Changes of the configuration: what is written, its effect, and its audit entry."""
+"""Changes of the configuration: what is stored, its effect, and its audit entry."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ from greenroom.model.configuration import (
 )
 from greenroom.model.fields import Unique
 
-# A configuration being changed in place, at a cost per change that does not depend on its size.
-
 
 class GrowingIndex(EntryIndex[R]):
+    """Changed in place: the cost of a change does not depend on the size."""
+
     __slots__ = ("_entries", "_groups")
 
     def __init__(self, entries: dict[str, Entry[R]]) -> None:
@@ -32,7 +32,7 @@ class GrowingIndex(EntryIndex[R]):
         self._groups: dict[str, dict[str, Entry[R]]] | None = None
 
     def of(self, parent: str) -> list[Entry[R]]:
-        """One that came from another parent is last."""
+        """An entry that came from another parent is last."""
         return list(self._grouped().get(parent, {}).values())
 
     def put(self, entry: Entry[R]) -> None:
@@ -50,7 +50,7 @@ class GrowingIndex(EntryIndex[R]):
         return old
 
     def settled(self, before: EntryIndex[R]) -> dict[str, Entry[R]]:
-        """In the order of `before`, also for what was removed and made again."""
+        """In the order of `before`, also for entries removed and created again."""
         return {key: self._entries[key] for key in before if key in self._entries} | self._entries
 
     def _grouped(self) -> dict[str, dict[str, Entry[R]]]:
@@ -68,13 +68,13 @@ class Draft:
         self._touched: dict[tuple[str, str], None] = {}
 
     def live(self) -> Configuration:
-        """Only for use between two changes."""
+        """Valid until the next change."""
         return self._old.with_indexes(
             self._old.revision + 1, {kind: self._opened(kind) for kind in KINDS}
         )
 
     def put(self, record: Record, parent: str, now_ms: int) -> None:
-        """Raises KeyError when the parent is not there."""
+        """Raises KeyError without the parent."""
         kind = KIND_OF[type(record)]
         above = KINDS[kind].parent
         if above and parent not in self._opened(above):
@@ -90,7 +90,7 @@ class Draft:
         self._touched[kind, record.id] = None
 
     def remove(self, kind: str, id: str) -> None:
-        """With everything that belongs to it. Raises KeyError."""
+        """Removes its children too. Raises KeyError."""
         gone = self._opened(kind).pop(id) if kind in KINDS else None
         if gone is None and (kind, id) not in self._old.unusable:
             raise KeyError(f"{kind} {id}")
@@ -180,8 +180,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """`number` only grows, and pages the log. `before` and `after` hold the fields that differ,
-    without secrets; a value too long to keep is replaced by its length and hash.
+    """`number` only grows, and pages the log. `before` and `after`: the fields that differ, without
+    secrets; long values are replaced by length and hash.
     """
 
     number: int
@@ -198,8 +198,8 @@ class AuditEntry:
 
 
 class AuditFilter(NamedTuple):
-    """All that is given must fit. `author` is part of a name; `subjects` are ids of what was
-    changed or of its parents, and `name` the name that is meant; times are inclusive.
+    """All given fields must match. `author`: part of a name; `subjects`: ids of what was changed or of
+    its parents; times are inclusive.
     """
 
     author: str = ""
@@ -217,8 +217,8 @@ def name_of(kind: str, record: Record) -> str:
 def applied(
     configuration: Configuration, changes: Sequence[Change], now_ms: int
 ) -> tuple[Configuration, list[Step]]:
-    """`configuration` itself when nothing differs. Raises KeyError when a parent or what is to be
-    removed is not there, and InvalidConfig when a name is taken twice.
+    """`configuration` itself if nothing differs. Raises KeyError for a missing parent or entry,
+    InvalidConfig for a name that is taken twice.
     """
     draft = Draft(configuration)
     carry_out(changes, draft, now_ms)

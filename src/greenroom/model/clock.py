@@ -1,4 +1,4 @@
-"""The clock as a part, and what counters have grown by in the last minute of it."""
+"""The clock, and the growth of counters in its last minute."""
 
 from collections import deque
 from typing import Protocol
@@ -15,7 +15,7 @@ class Clock(Protocol):
 
 
 class LastMinute:
-    """Samples of counters that only grow; one that is less than before was counted again from 0."""
+    """Samples of counters that only grow; a decrease is a restart from 0."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, tuple[float, ...]]] = deque()
@@ -33,6 +33,6 @@ class LastMinute:
         return self._seen[-1][0] - self._seen[0][0] if self._seen else 0
 
     def growth(self) -> tuple[float, ...]:
-        """Of each counter. There must be a sample."""
+        """Needs a sample."""
         first, last = self._seen[0][1], self._seen[-1][1]
         return tuple(now - before for now, before in zip(last, first, strict=True))

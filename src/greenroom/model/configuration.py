@@ -1,6 +1,5 @@
-"""The whole configuration as one immutable value at one revision. An Entry is a record with the
-data of the store. A new revision shares unchanged indexes and entries with the one before, so `is`
-tells what has to be compiled again.
+"""The whole configuration as one immutable value at one revision. A new revision shares unchanged
+indexes and entries with its predecessor, so `is` tells what has to be compiled again.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -82,8 +81,8 @@ KINDS: Mapping[str, RecordKind] = {
     "status_page": RecordKind(StatusPage, compiled=True),
     "account": RecordKind(Account, secret=("password_hash", "totp_secret", "recovery_sha256")),
 }
-"""Parents stand before their children. RuleSet, OfferSet and RoomOperations of a room have the room's
-id; the operations have no parent, because the room may be in a configuration file.
+"""Parents before children. RuleSet, OfferSet and RoomOperations have their room's id; operations have
+no parent, because the room may be in a configuration file.
 """
 
 SEALED_KINDS: Mapping[str, tuple[str, ...]] = {
@@ -158,9 +157,7 @@ def _empty_index() -> EntryIndex[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A change is planned on one Configuration, and the store accepts it only while that is the
-    newest.
-    """
+    """The store accepts a change only while the Configuration it was planned on is the newest."""
 
     revision: int = 0
     zones: EntryIndex[Zone] = field(default_factory=_empty_index)
@@ -181,9 +178,7 @@ class Configuration:
     status_pages: EntryIndex[StatusPage] = field(default_factory=_empty_index)
     accounts: EntryIndex[Account] = field(default_factory=_empty_index)
     unusable: Mapping[tuple[str, str], Entry[Any]] = field(default_factory=dict)
-    """By (kind, id). In the index of zones and rooms stands what can be read of it; other kinds
-    have none.
-    """
+    """By (kind, id). The indexes of zones and rooms have what can be read of them."""
 
     def room_in_operation(self, room_id: str) -> Room:
         found = self.operations.get(room_id)
@@ -197,7 +192,7 @@ class Configuration:
         return entry.record.rules if entry else ()
 
     def offers_of(self, room_id: str) -> tuple[Offer, ...] | None:
-        """None: a room without offers; empty: one that has none at the moment."""
+        """None: a room without offers; empty: it has none now."""
         entry = self.offers.get(room_id)
         return entry.record.offers if entry else None
 
@@ -233,9 +228,7 @@ class Configuration:
         removed: Iterable[tuple[str, str]] = (),
         unusable: Mapping[tuple[str, str], Entry[Any]] = MappingProxyType({}),
     ) -> "Configuration":
-        """`removed` are taken away, then `put` are in it or in their old place, then those of
-        `unusable` named.
-        """
+        """First drops `removed`, then adds or replaces `put`, then notes `unusable`."""
         lost = dict(self.unusable)
         indexes: dict[str, dict[str, Entry[Any]]] = {}
 
@@ -265,7 +258,7 @@ class Configuration:
         return replace(self, revision=revision, **fields)
 
     def below(self, kind: str, id: str) -> list[tuple[str, str]]:
-        """Children behind their parents."""
+        """Parents before children."""
         found = []
         for name, described in KINDS.items():
             if described.parent == kind:
@@ -274,7 +267,7 @@ class Configuration:
         return found
 
     def rule_list(self, entry: Entry[RuleList]) -> RuleList:
-        """With its items, as the rules language wants it."""
+        """With its items, for the rules language."""
         items = tuple(item.record.value for item in self.list_items.of(entry.id))
         return replace(entry.record, items=items)
 

@@ -33,13 +33,13 @@ OVERRIDES = (
     "turnstile_mode",
     "turnstile_action",
 )
-"""Null inherits the room's value at that moment."""
+"""Null inherits the room's current value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Raises InvalidConfig with every problem. Bounds and defaults as published by Cloudflare; the
-    API checks its own minimum of 200 for the two limits.
+    """Bounds and defaults as published by Cloudflare; the API checks its own minimum of 200 for the
+    two limits.
     """
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
@@ -143,7 +143,7 @@ def _together_problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def schedule_problems(events: Sequence[Event | None], pointer: str = "events") -> list[Problem]:
-    """None stands for one whose name or times are wrong."""
+    """None stands for an event with a wrong name or times."""
     problems = []
     if len(events) > EVENTS_PER_ROOM:
         problems.append(
@@ -177,7 +177,7 @@ def schedule_problems(events: Sequence[Event | None], pointer: str = "events") -
 
 
 def draws_by(values: Mapping[str, Any]) -> str:
-    """Empty: an event with these values draws no places."""
+    """The field by which an event with these values draws places; empty: it draws none."""
     if values.get("shuffle_at_event_start") is True:
         return "shuffle_at_event_start"
     return "queueing_method" if values.get("queueing_method") == "random" else ""

@@ -1,6 +1,4 @@
-"""The description of a record's field: bounds, unit, help. For validation, schemas, documents and
-forms.
-"""
+"""The description of a record's fields, for validation, schemas, documents and forms."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,9 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from greenroom.errors import InvalidConfig, Problem
 
-# Printing text from outside: control characters could move the cursor, fake a log line, or hide
-# text.
-
+# In text from outside these could move the cursor, fake a log line or hide text.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 """ASCII and Latin-1 controls, line separators, and marks that change the direction."""
 
@@ -41,12 +37,9 @@ def is_printable(text: str) -> bool:
     return _CONTROL.search(text) is None
 
 
-# The form of a sealed secret: it may be stored and copied, and only the key's owner can read it
-# (`keys.sealed_secrets`).
-
 SEALED = "sealed:[0-9a-f]{12}:[A-Za-z0-9_-]{38,12000}"
-"""The word, the key's id, the sealed text. The longest secret is a URL of 2,048 characters of up to
-four bytes.
+"""The word, the key's id, the sealed text (`keys.sealed_secrets`). The longest secret is a URL of
+2,048 characters of up to four bytes.
 """
 
 
@@ -68,7 +61,7 @@ NAME_WORDS = "have only letters (a to z, A to Z), digits, - and _"
 @dataclass(frozen=True, slots=True)
 class FormSpec:
     """How a form shows a field. `help` and `choices` (labels, in the order of Spec.choices) replace
-    the Spec's, which are written for programmers. `lines`: a list, one entry on each line.
+    the Spec's, which are for programmers. `lines`: a list, one entry on each line.
     """
 
     section: str
@@ -117,7 +110,7 @@ def spec(help: str, default: Any = MISSING, **limits: Any) -> Any:
 
 
 def same_as(record: type, name: str) -> Any:
-    """The field of another record, as a setting."""
+    """The field of another record as a setting."""
     (found,) = (item for item in fields(record) if item.name == name)
     rule = replace(found.metadata[SPEC], extension=False, form=None)
     return field(default=found.default, metadata={SPEC: rule})
@@ -128,7 +121,7 @@ def specs(record: type) -> dict[str, Spec]:
 
 
 def form_fields(record: type, *sections: str) -> dict[str, FormSpec]:
-    """Of these sections in this order (all when none is given), by field."""
+    """By field, of these sections in this order (default: all)."""
     found = {name: rule.form for name, rule in specs(record).items() if rule.form}
     if not sections:
         return found
@@ -170,8 +163,7 @@ def described(record: type) -> tuple[RecordField, ...]:
 def field_problems(
     record: type, values: Mapping[str, Any], pointer: str = "", *, whole: bool = True
 ) -> list[Problem]:
-    """What is wrong in each field by itself, and missing if `values` are a `whole` record.
-
+    """Problems of each field by itself; missing fields too, if `values` are a `whole` record.
     `pointer` is empty or ends with a dot.
     """
     problems: list[Problem] = []
@@ -207,8 +199,8 @@ def stand_in(
     always: Mapping[str, Any],
     needed: Iterable[str] = (),
 ) -> T | None:
-    """A record of those values that are right alone and together; `least` for the others. None
-    when something without a default, or something `needed`, is missing.
+    """A record of the values that are right alone and together, with `least` for the others. None if
+    something without a default or `needed` is missing.
     """
     alone = _starts(field_problems(record, values, whole=False))
     right = {name: value for name, value in values.items() if name not in alone} | {**always}
@@ -230,7 +222,6 @@ def _starts(problems: Iterable[Problem]) -> set[str]:
 
 
 def taken(pointer: str, what: str, value: object) -> Problem:
-    """Something else has what only one may have."""
     article = "an" if what[0] in "aeio" else "a"
     return Problem(pointer, f"there is {article} {what} {value} already")
 
@@ -252,7 +243,7 @@ def vars_of(record: Any) -> dict[str, Any]:
 
 
 def unknown_field(pointer: str, name: str, known: Iterable[str]) -> Problem:
-    """With a suggestion, or with all known names when they are few."""
+    """With a suggestion, or with all known names if they are few."""
     names = list(known)
     near = get_close_matches(name.lower().replace("-", "_"), names, n=1)
     if near:
@@ -262,7 +253,7 @@ def unknown_field(pointer: str, name: str, known: Iterable[str]) -> Problem:
 
 
 def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) -> Problem | None:
-    """`kind` is a plain type; for a union only `choices` count."""
+    """`kind`: a plain type; for a union only `choices` count."""
     if value is None:
         return None if rule.nullable else Problem(pointer, "must not be null")
     reason = wrong_kind(value, kind, rule)
@@ -274,7 +265,7 @@ def check_value(pointer: str, value: Any, kind: type | UnionType, rule: Spec) ->
 
 
 def wrong_kind(value: Any, kind: Any, rule: Spec | None = None) -> str:
-    """Why `value` is not of this kind; empty when it is."""
+    """Why `value` is not of this kind; empty if it is."""
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return ""
     if rule and rule.choices:
@@ -306,7 +297,7 @@ def _no_choice(value: Any, rule: Spec) -> str:
 
 
 INTEGER_MAX = (1 << 53) - 1
-"""Where a field has no other limit: clocks add it to a time, and JavaScript reads it."""
+"""For fields without another limit: clocks add it to a time, and JavaScript reads it."""
 
 
 def _wrong_size(value: Any, rule: Spec) -> str:

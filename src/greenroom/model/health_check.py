@@ -1,5 +1,5 @@
-"""Health checks as configured. In the published API 0 means "the default" in every number;
-`effective` replaces it, so a record holds the values that count.
+"""Health checks as configured. In the published API 0 means the default in every number; `effective`
+replaces it, so records hold effective values.
 """
 
 import re
@@ -38,9 +38,9 @@ HEADERS_MAX = 20
 """With HEADER_VALUE_MAX keeps a request below 64 KB."""
 HEADER_VALUE_MAX = 2_048
 BODY_READ = 10_240
-"""As published: what is compared with the expected text."""
+"""Compared with the expected text, as published."""
 BODY_TIMED = 4 << 20
-"""Read after that for its time, and thrown away: few pages are larger, and a probe stays cheap."""
+"""Read for its time and dropped: few pages are larger, and a probe stays cheap."""
 
 PORTS = {"HTTP": 80, "HTTPS": 443, "TCP": 80}
 
@@ -53,7 +53,7 @@ _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 NOT_TO_BE_SET = frozenset(
     "user-agent connection content-length transfer-encoding upgrade keep-alive te trailer expect".split()
 )
-"""The probe sets them itself, or they would change the message's framing."""
+"""Set by the probe itself, or part of the message's framing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +133,7 @@ class TcpCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """Effective values only. Raises InvalidConfig with every problem. `check_regions` None: one
-    region, chosen by greenroom.
-    """
+    """`check_regions` None: one region, chosen by greenroom."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     name: str = spec(

@@ -1,5 +1,5 @@
-"""The line table: which arrival has how many visitors ahead, the same for all who wait. It names no
-visitor.
+"""The table of the line: how many visitors are ahead of each arrival time. The same for all who wait;
+it names no visitor.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ LOOK_S = 10
 FRESH_MS = 1_000
 
 AT_ONCE_PER_S = 5_000
-"""Where more are due at once, they are spread."""
+"""More due visitors are spread."""
 SPREAD_LEAST_S, SPREAD_MOST_S = 2, 60
 
 KNOTS_MAX = 64
@@ -24,8 +24,8 @@ class Knot(msgspec.Struct, frozen=True, gc=False):
 
 
 class LineTable(msgspec.Struct, frozen=True, gc=False):
-    """Times are on the coordinator's clock. `due` visitors, who arrived up to `up_to_ms`, should
-    check in now. `open` is false while no visitor is admitted.
+    """Times are on the coordinator's clock. `due` visitors, who arrived by `up_to_ms`, should check in
+    now. Not `open`: nobody is admitted.
     """
 
     made_ms: int

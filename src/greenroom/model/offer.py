@@ -1,4 +1,4 @@
-"""What visitors of a room may still get: names, prices, and how much is left."""
+"""What visitors of a room may still get."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Offer:
 
     @property
     def left(self) -> int | None:
-        """None: many or few, nobody knows how many."""
+        """None: many or few."""
         return (
             0
             if self.available == NONE
@@ -82,12 +82,12 @@ class OfferSet:
 
 
 def left_of(offers: tuple[Offer, ...]) -> int | None:
-    """Of all offers together; None: not known, or there are none."""
+    """Of all offers together; None: unknown, or no offers."""
     left = [offer.left for offer in offers]
     return sum(count for count in left if count is not None) if left and None not in left else None
 
 
 def fewer_than(offers: tuple[Offer, ...], ahead: int) -> bool:
-    """Whether so many people would take everything that is left, one each."""
+    """Whether `ahead` people would take everything that is left, one each."""
     left = left_of(offers)
     return left is not None and 0 < left <= ahead

@@ -1,6 +1,4 @@
-"""Sign-in through an OpenID Connect provider: settings, what is kept of a person, and the person's
-role.
-"""
+"""Sign-in through an OpenID Connect provider: settings, the stored person, and the person's role."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -74,7 +72,7 @@ class OidcEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcRole:
-    """The first row that fits counts; without one there is no access."""
+    """The first row that matches counts; without one there is no access."""
 
     claim: str = spec(
         "name of a claim, such as `groups` or `sub`; `email` counts when the provider has"

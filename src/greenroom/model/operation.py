@@ -1,5 +1,5 @@
-"""Live operations: what operators do to a room in the hour of a sale. They are kept beside its
-settings, so that a room of a configuration file has them too, and ending one restores the settings.
+"""Live operations: what operators do to a room during a sale. Stored beside its settings, so that
+rooms of a configuration file have them too, and ending one restores the settings.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ TAKE_OVER = "take_over"
 OPERATIONS = (HOLD, ADMIT, MESSAGE, END_SESSIONS, TAKE_OVER)
 
 ADMIT_MS = 60_000
-"""As long as the window of `new_users_per_minute`, so exactly that many exceed the limits, once."""
+"""As long as the window of `new_users_per_minute`, so exactly `count` exceed the limits, once."""
 
 ADMIT_MOST = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """Times are Unix milliseconds; `until_ms` 0: until somebody ends it."""
+    """`until_ms` 0: until somebody ends it."""
 
     kind: str = spec("what was done", choices=OPERATIONS)
     author: str = spec("who did it", "", high=300)
@@ -44,7 +44,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class RoomOperations:
-    """All of one room, one of each kind at most. Raises InvalidConfig with every problem."""
+    """All of one room, at most one of each kind."""
 
     id: str  # the room's
     name: str = ""  # the room's when it was written, for the audit log
@@ -63,7 +63,7 @@ class RoomOperations:
 
 
 def operated(room: Room, found: RoomOperations | None) -> Room:
-    """The room with its operations in effect; `admission.schedule` ends those that end by time."""
+    """The room with its operations in effect; `admission.schedule` ends those with an end."""
     if found is None:
         return room
     changed: dict[str, Any] = {}

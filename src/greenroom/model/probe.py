@@ -57,9 +57,9 @@ Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
 class ProbeResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`reason` is empty when all was well. `ttfb_ms` and `rtt_ms` run from the ready connection to
-    the first byte and to the end of the body (or of what is read of it); `request_ms` is the
-    part of both in which the request was sent. What did not happen is 0.
+    """`reason` is empty for success. `ttfb_ms` and `rtt_ms` run from the ready connection to the first
+    byte and to the end of what is read of the body; `request_ms` is the part of both in which the
+    request was sent. 0: did not happen.
     """
 
     reason: str = ""
@@ -90,7 +90,7 @@ AGENT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 class ProbeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Ages travel between machines, clocks do not."""
+    """Has ages, because machines' clocks differ."""
 
     check_id: Annotated[str, msgspec.Meta(max_length=64)]
     age_ms: Annotated[
@@ -121,7 +121,7 @@ class AgentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentOrders(msgspec.Struct, frozen=True):
-    """`checks` None when the agent has them."""
+    """`checks` None: the agent has them."""
 
     report_every_s: float
     revision: str

@@ -1,6 +1,4 @@
-"""Waiting rooms as configured: names, bounds and defaults of the published API, plus marked
-extensions.
-"""
+"""Waiting rooms as configured, by the published API, with marked extensions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +22,11 @@ from greenroom.model.route import (
 LIMIT_MAX = 2_147_483_647
 TEMPLATE_MAX = 1_048_576
 SESSION_LONGEST = 24 * 60
-"""Minutes. Cloudflare ends at 30, as does the API unless session_ceiling says more; ticket keys are
-kept that long.
+"""Minutes. 30 for Cloudflare, and for the API unless session_ceiling says more. Ticket keys are kept
+this long.
 """
 CLAIM_LONGEST = 30
-"""Minutes. Ticket ids are remembered for a little longer after an admission."""
+"""Minutes. Ticket ids are remembered a little longer."""
 ANY_PASS = ("hs256", "es256", "secure_link")
 FRAME_SOURCE = (
     r"(?:'self'|\*|https?://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::(?:[0-9]{1,5}|\*))?)"
@@ -47,13 +45,13 @@ LANGUAGES = tuple(
 
 LIMITS = ("total_active_users", "new_users_per_minute")
 OPERATED = ("sessions_ended_ms", "let_in", "let_in_until_ms")
-"""Other changes keep them."""
+"""Kept by other changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Raises InvalidConfig with every problem. Bounds and defaults as published by Cloudflare, but
-    for the minimum of the two limits: 200 there, 1 here.
+    """Bounds and defaults as published by Cloudflare, but for the minimum of the two limits: 200
+    there, 1 here.
     """
 
     id: str = spec("unique, stable identifier that tickets are bound to", "", read_only=True)
@@ -496,7 +494,7 @@ class Room:
     hold_until_ms: int = 0
     """An operator holds all new visitors until then. Not a setting."""
     operated: tuple[str, ...] = ()
-    """Settings in whose place a live operation counts (`model.operation`)."""
+    """Settings overridden by a live operation (`model.operation`)."""
 
     def __post_init__(self) -> None:
         problems = room_problems(vars_of(self))
@@ -519,7 +517,7 @@ class Room:
 
     @property
     def claim_ms(self) -> int:
-        """0: no place is kept of somebody who closes the page."""
+        """0: visitors who close the page lose their place."""
         offered = self.calendar_after_minutes or self.call_after_minutes
         return self.claim_minutes * 60_000 if offered else 0
 
@@ -559,9 +557,7 @@ def room_problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def limits_apart(total_active_users: int | None, new_users_per_minute: int | None) -> str:
-    """Of a room or an event: empty when Cloudflare allows these limits together. In files it is a
-    note.
-    """
+    """Empty if Cloudflare allows these limits together. In files it is a note."""
     if total_active_users is None or new_users_per_minute is None:
         return ""
     if new_users_per_minute <= total_active_users:

@@ -33,9 +33,7 @@ _READ_IN_TWO_WAYS = frozenset("ßς\u200c\u200d")
 
 
 def as_host(written: str) -> str:
-    """In lower case, other letters as in DNS (`xn--`). Unchanged where the standards of such names
-    disagree.
-    """
+    """In lower case, other letters as in DNS (`xn--`); unchanged where the standards disagree."""
     if written.isascii():
         return written.lower()
     try:
@@ -46,9 +44,7 @@ def as_host(written: str) -> str:
 
 
 def host_problems(pointer: str, host: Any) -> list[Problem]:
-    """Lower-case name, no scheme or port.
-
-    Extensions: `*.` before a name covers every host below it (not the name itself); a lone `*`
+    """Extensions: `*.` before a name covers every host below it (not the name itself); a lone `*`
     covers every host.
     """
     if host == "*" or (isinstance(host, str) and re.fullmatch(HOST, host.removeprefix("*."))):
@@ -127,16 +123,11 @@ def cookie_problems(values: Mapping[str, Any], wrong: set[str]) -> list[Problem]
     return problems
 
 
-# Origins (scheme, host and port) whose scripts may call what a room covers, as browsers send
-# them.
-
 CORS_ORIGINS_MAX = 20
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 CORS_ORIGIN = rf"[Hh][Tt][Tt][Pp][Ss]?://(?:{_LABEL}\.)*{_LABEL}(?::[0-9]{{1,5}})?/?"
-"""No `*`, because answers are for requests with cookies; no `null`, which pages of every site can
-send.
-"""
+"""Not `*`, because requests have cookies; not `null`, which pages of every site can send."""
 
 _PARTS = re.compile(r"(https?)://([a-z0-9.-]{1,253})(?::([0-9]+))?/?")
 _USUAL_PORTS = {"http": 80, "https": 443}

@@ -1,4 +1,4 @@
-"""Bypass rules and named lists as configured; core.rules checks expressions."""
+"""Bypass rules and named lists as configured; `rules` checks expressions."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from greenroom.model.fields import FormSpec, field_problems, spec, vars_of
 EXPRESSION_MAX = 4096
 
 RULES_MAX = 200
-"""Every enabled one may be evaluated for every request."""
+"""All enabled ones may be evaluated for every request."""
 
 LIST_ITEMS_MAX = 100_000
 """About 20 MB while compiled."""
@@ -20,8 +20,6 @@ BYPASS = "bypass_waiting_room"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Does not check the expression's syntax."""
-
     id: str = spec("opaque identifier, unique in the room", "", read_only=True)
     version: str = spec("version; it increases with every change", "1", read_only=True)
     action: str = spec(
@@ -84,8 +82,6 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """One room's rules; the id is the room's."""
-
     id: str = spec("the room's id", "", read_only=True)
     rules: tuple[Rule, ...] = spec("the rules in order", (), high=RULES_MAX)
 

@@ -1,4 +1,4 @@
-"""A public status page: where it is, and which rooms and health checks are on it."""
+"""A public status page: its address, rooms and health checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PAGES_MAX = 100
 
 NAMES_MAX = 200
 LISTEN_PORT_MIN = 1024
-"""Lower ports are those of services of the machine."""
+"""Lower ports are the machine's services."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class StatusPage:
 
 
 def listen_parts(text: str) -> tuple[str, int] | None:
-    """IP address and port; None: `text` is no such pair."""
+    """IP address and port; None: another form."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and LISTEN_PORT_MIN <= int(port[:6]) <= 65_535):
         return None

@@ -1,4 +1,4 @@
-"""One visit: arrival, ticket, standing, and what a held visitor is told. Made for every request, so
+"""One visit: arrival, ticket, standing, and the data of a waiting page. Made for every request, so
 these are msgspec structs without cycles. Times are Unix milliseconds.
 """
 
@@ -21,17 +21,15 @@ AWAY_MAX_MS = 86_400_000
 """How long the ticket of a visitor who is away may be good."""
 
 CHANGES = ("slower", "faster", "stale")
-"""Busier than expected, faster line, nothing new reported for a while."""
-
 
 RAY_BYTES = 7
 
 RAY_SPREAD, RAY_MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-"""An odd number (2^64 / golden ratio): one to one, and spreads consecutive numbers."""
+"""2^64 / golden ratio, odd: one to one, and spreads consecutive numbers."""
 
 
 def make_key(arrival_ms: int, tie: int) -> int:
-    """Earlier arrival first, ties broken by `tie` (modulo 2**12)."""
+    """By arrival, then `tie` (modulo 2**12)."""
     return arrival_ms << TIE_BITS | tie & (1 << TIE_BITS) - 1
 
 
@@ -40,10 +38,10 @@ def arrival_ms_of(key: int) -> int:
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
-    """The facts of one HTTP request, in the one canonical form that is matched and forwarded.
-    `host` is lower case without port; header names are lower case; `client` is the visitor's
-    address behind trusted proxies. For rules only: `target` as sent, `server` (port 0: unknown),
-    `ray` (0: none). `readings` and `otherwise` as in `request.canonical.Target`.
+    """The facts of one HTTP request, in the canonical form that is matched and forwarded. `host` is
+    lower case without port; header names are lower case; `client` is the visitor's address behind
+    trusted proxies. For rules: `target` as sent, `server` (port 0: unknown), `ray` (0: none).
+    `readings` and `otherwise`: as in `request.canonical.Target`.
     """
 
     method: str
@@ -58,21 +56,14 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     server: tuple[str, int] = ("", 0)
     ray: int = 0
     readings: tuple[str, ...] = ()
-    facts: dict[bytes, bytes] | None = (
-        None  # the same headers by name, given when no name comes twice: a lookup is one probe
-    )
-    lines: bytes = (
-        b""  # the header lines as the visitor sent them, each with CRLF in front; empty: not kept
-    )
-    signs: HeaderSigns | None = (
-        # what the headers say of its kind, where that is known already (core.admissible.signs_in)
-        None
-    )
-    asker: object | None = (
-        None  # whose request it is, where a front end knows that already (`proxies.dialect`)
-    )
+    # the same headers by name, given if no name occurs twice, for quick lookups
+    facts: dict[bytes, bytes] | None = None
+    lines: bytes = b""  # the header lines as sent, each with CRLF in front; empty: not kept
+    # its kind by the headers, where that is known already (`request.admissible.signs_in`)
+    signs: HeaderSigns | None = None
+    asker: object | None = None  # whose request it is, where a front end knows (`proxies.dialect`)
     otherwise: object | None = None
-    prefix: str = ""  # the path that a trusted proxy took off the front, as said_prefix reads it
+    prefix: str = ""  # the path that a trusted proxy removed, as said_prefix reads it
 
     @property
     def ray_id(self) -> str:
@@ -99,18 +90,17 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 HOME_BYTES = 6
 NO_HOME = bytes(HOME_BYTES)
 
-
 AWAY = b"\x80" + bytes(HOME_BYTES - 1)
-"""A waiting ticket's home is not below this when its visitor may close the page (a mark above the
-place that was told).
+"""A waiting ticket's home is at least this if its visitor may close the page (a mark above the place
+that was shown).
 """
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
-    """What the cookie carries, sealed. `accepted_ms` is 0 while waiting. `checked_ms`: last
-    admission attempt or session renewal that counted; `refresh_ms`: the interval to keep after it,
-    or from the renewal to the last page on trust. `home`: of the session; while waiting the place
-    that was told in a line of several data centers, or NO_HOME.
+    """The sealed content of the cookie. `accepted_ms` is 0 while waiting. `checked_ms`: last admission
+    attempt or session renewal that counted; `refresh_ms`: the interval to keep after it, or from the
+    renewal to the last page on trust. `home`: of the session; while waiting the place shown in a line
+    of several data centers, or NO_HOME.
     """
 
     id: bytes
@@ -122,9 +112,9 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
 
 class Standing(IntEnum):
-    ADMITTED = 1  # let in by this very operation
+    ADMITTED = 1  # by this operation
     ACTIVE = 2  # has a living session
-    WAITING = 3  # held; `position` 0 means the place is not real yet, because no ticket came back
+    WAITING = 3  # held; `position` 0: not in line yet, because no ticket came back
     GONE = 4  # no such session (ended, revoked, never here): treat as a newcomer
 
 
@@ -141,16 +131,15 @@ class Estimate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """`expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms` goes into the ticket
-    as checked_ms. For WAITING: `attempted_ms` is the last attempt that counted, `position` = ahead
-    + 1 when in line. `estimate` None: unknown. `storage_failed`: nobody is admitted because it
-    could not be written. `called`: one of the next permits is this visitor's. `searching`: held
-    while the session is searched; the ticket stays. For ACTIVE on trust `refresh_ms` is the time
-    since `renewed_ms`, else 0. Place and counts are those of all data centers; `about`: some of
-    them have not reported everybody before this visitor. None: there is only one. `kept_ms`, of a turn
-    that the origin's failure has kept (`admission.ledger.failures`): ACTIVE, for how long after the
-    session's end; above 0 when GONE: it may be taken; when ADMITTED: it was. `moved`, of GONE: another
-    device has the place or session.
+    """`expires_ms`: end of the session when ADMITTED or ACTIVE. `renewed_ms` becomes the ticket's
+    checked_ms. For WAITING: `attempted_ms` is the last attempt that counted, `position` = ahead + 1
+    when in line. `storage_failed`: nobody is admitted because nothing can be stored. `called`: one of
+    the next permits is this visitor's. `searching`: held while the session is searched; the ticket
+    stays. For ACTIVE on trust `refresh_ms` is the time since `renewed_ms`, else 0. Place and counts
+    are of all data centers; `about`: some have not reported everybody before this visitor (None: there
+    is only one). `kept_ms`, of a turn that the origin's failure has kept
+    (`admission.ledger.failures`): ACTIVE: how long after the session's end; GONE, above 0: it may be
+    taken; ADMITTED, above 0: it was. `moved`, with GONE: another device has the place or session.
     """
 
     standing: Standing
@@ -174,28 +163,20 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     now_ms: int
     method: str
     last_updated_ms: int
-    refresh_s: (
-        int  # assigned interval after last_updated_ms; 0 = this page does not refresh (reject)
-    )
-    next_try_s: int = (
-        0  # seconds from NOW until the next try: what timers and the Refresh header use
-    )
+    refresh_s: int  # assigned interval after last_updated_ms; 0 = no refresh (reject)
+    next_try_s: int = 0  # seconds from now until the next try, for timers and the Refresh header
     estimate: Estimate | None = None
-    # where there is no estimate: the wait by the rate limit and the visitors ahead alone; 0 = not
-    # known
+    # without an estimate: the wait by the rate limit and the visitors ahead; 0 = unknown
     least_minutes: int = 0
     queue_full: bool = False
     queue_all: bool = False
     position: int = 0  # 0 = not in line (yet)
     ahead: int = 0
     waiting: int = 0
-    joined_ms: int = (
-        0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = not said
-    )
-    in_line: bool = False  # the ticket came back: the place is real
-    storage_failed: bool = False  # admissions stopped because nothing can be written down
-    # why the origin stops admissions: "unhealthy", or "slow" when it is too slow or fails; empty: it
-    # does not
+    joined_ms: int = 0  # when this visitor first came (arrival_ms_of the ticket's key); 0 = unknown
+    in_line: bool = False  # the ticket came back
+    storage_failed: bool = False  # admissions stopped because nothing can be stored
+    # why the origin stops admissions: "unhealthy", "slow" (also failing), or empty
     origin_stops: str = ""
     event_active: bool = False
     event_prequeueing: bool = False
@@ -210,5 +191,5 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     turnstile: str = ""
     infinite_queue: bool = False
     offers: tuple[Offer, ...] | None = None  # None: nobody says what is left
-    about: bool = False  # the place is about so: not all data centers have reported who is ahead
-    away_minutes: int = 0  # the page may be closed, and the place waits so long after its turn
+    about: bool = False  # the place is approximate: not all data centers have reported who is ahead
+    away_minutes: int = 0  # the page may be closed: how long the place waits after its turn

@@ -21,16 +21,14 @@ SESSION_MAX = 30
 PROXIES_MAX = 100
 
 NO_ORIGIN = "http://origin.invalid"
-"""A name without an address (RFC 6761), so that no other origin gets the requests of a zone whose
-origin cannot be used.
+"""A name without an address (RFC 6761): no other origin gets the requests of a zone with an unusable
+origin.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """Raises InvalidConfig with every problem. Of the origin's URL only the length is checked
-    here.
-    """
+    """Of the origin's URL only the length is checked here."""
 
     id: str = spec("opaque identifier, unique", "", read_only=True)
     account_id: str = spec("the account it belongs to", ACCOUNT_ID, low=1, high=32)

@@ -40,8 +40,8 @@ from greenroom.model.change import Put
 from greenroom.runtime.dashboard import KeyFile
 from greenroom.runtime.dry_runs import EXAMPLE, DryRunProcesses
 from greenroom.runtime.stored_secrets import seals_of
-from greenroom.status_page import NoteFacts, RoomFacts, StatusFacts
 from greenroom.status_page.dashboard.preview import STATUS_PREVIEW, StatusPreview
+from greenroom.status_page.view import NoteFacts, RoomFacts, StatusFacts
 from greenroom.web.config_service import ConfigService
 from greenroom.web.pages.request import PageParts
 

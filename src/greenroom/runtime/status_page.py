@@ -19,9 +19,9 @@ from greenroom.runtime.data_dir import CannotStart
 from greenroom.runtime.health import ProcessHealth
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.settings.process import Address
-from greenroom.status_page import CheckFacts, NoteFacts, RoomFacts, StatusFacts, status_pages
+from greenroom.status_page.app import status_pages
 from greenroom.status_page.dashboard.preview import StatusPreview
-from greenroom.status_page.view import DAYS
+from greenroom.status_page.view import DAYS, CheckFacts, NoteFacts, RoomFacts, StatusFacts
 from greenroom.web.client_address import WithClientAddress
 
 DAY_MS = 86_400_000

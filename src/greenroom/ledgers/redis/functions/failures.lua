@@ -1,5 +1,5 @@
 -- Turns that are kept when the origin fails (admission/ledger/failures.py): `failures` is id -> second of the first failure * 2^14 + seconds
--- from it to the newest one, or to the end of what is kept, * 4 + what became of it.
+-- from it to the newest one, or to the end of the kept turn, * 4 + state.
 local failures = {}
 local places = {} -- of places.lua
 
@@ -49,14 +49,14 @@ do
     return true
   end
 
-  -- Whether the turn was kept; now its visitor waits for a permit by the old key.
+  -- Uses a kept turn: the visitor now waits for a permit by the old key.
   function failures.use(id)
     local taken = failures.take(id)
     if taken then failures.leave(id, '') end
     return taken
   end
 
-  -- For how many ms the clock has stood still since the failure before; nil: this failure does not count.
+  -- For how many ms the session clock has been stopped since the previous failure; nil: this failure does not count.
   function failures.fail(id)
     local second = floor(now / 1000)
     state.failed_s, dirty = second, true

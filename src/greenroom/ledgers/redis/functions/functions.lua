@@ -1,4 +1,4 @@
--- What can be called, each with the name of the room's ledger as its only key.
+-- The functions, each with the name of the room's ledger as its only key.
 
 local NIL = '\192' -- as msgpack
 local CALLS = {} -- a table, because Lua knows no more than 200 locals
@@ -8,18 +8,18 @@ local function heading(left)
   return struct.pack('<dddddddd', now, state.permits, pace_a_minute() or UNKNOWN, state.line_ahead_ms, want, state.forecast, state.unseen, left)
 end
 
--- The forecast, unless it is the one of this number; or empty.
+-- The wait table, unless it has this number; or empty.
 local function newer_forecast(number)
   return tonumber(number) ~= state.forecast and state.forecast > 0 and call('GET', k.forecast) or ''
 end
 
--- The summary of the other data centers, unless it is the one of this number; or empty. NIL: there is none any more.
+-- The summary of the other data centers, unless it has this number; or empty. NIL: there is none now.
 local function newer_summary(number)
   if tonumber(number) == state.summary then return '' end
   return state.summary > 0 and call('GET', k.summary) or NIL
 end
 
--- The settings of this call count from now on.
+-- Applies the settings of this call.
 local function settle()
   sweep(SWEEP_SYNC) -- ghosts under the old settings do not come back
   if given == state.settings then return end
@@ -43,7 +43,7 @@ local function settle()
   dirty = true
 end
 
--- A state that may be older may not know the newest settings: those of whoever calls first count.
+-- An older state may lack the newest settings: the first caller's count.
 local function open(room, settings)
   if open_ledger(room, settings) then settle() end
 end
@@ -101,7 +101,7 @@ function CALLS.line_table(keys, argv)
   return {table.concat(found), forecast, summary}
 end
 
--- ARGV: settings. They count from now on; the same ones again change nothing.
+-- ARGV: settings. Idempotent.
 function CALLS.configure(keys, argv)
   open(keys[1], argv[1])
   settle()
@@ -202,7 +202,7 @@ function CALLS.apply(keys, argv)
   return now
 end
 
--- ARGV: settings of a new ledger. Its state and everything the laws of conservation are about, as a map.
+-- ARGV: settings of a new ledger. Answers its state and the figures of the laws of conservation, as a map.
 function CALLS.inspect(keys, argv)
   local room = keys[1]
   open(room, argv[1])
@@ -216,7 +216,7 @@ function CALLS.inspect(keys, argv)
   return cmsgpack.pack(found)
 end
 
--- ARGV: the `life` of the server before this one, which was stopped when nobody wrote to it any more. The state goes on, where that wrote it.
+-- ARGV: the `life` of the previous server, stopped when nobody wrote to it any more. Keeps the state if that server wrote it.
 function CALLS.go_on(keys, argv)
   call = redis.call
   local raw = call('GET', keys[1] .. ':state')
@@ -232,7 +232,7 @@ function CALLS.go_on(keys, argv)
   return 0
 end
 
--- ARGV: settings of a new ledger. What analytics count, {field, count, ...}, and takes it away: ages of ended sessions, and `abandoned`.
+-- ARGV: settings of a new ledger. Answers and removes counts for analytics, {field, count, ...}: ages of ended sessions, and `abandoned`.
 function CALLS.tally(keys, argv)
   open(keys[1], argv[1])
   sweep_when_due()
@@ -252,7 +252,7 @@ function CALLS.tally(keys, argv)
   return found
 end
 
--- ARGV: settings of a new ledger, a key, from which other key on ('-inf': all), how many at most. Those in line before it: {id, key, ...}.
+-- ARGV: settings of a new ledger, a key, the key to start at ('-inf': the first), the most rows. Answers those in line before the key: {id, key, ...}.
 function CALLS.before(keys, argv)
   local room = keys[1]
   open(room, argv[1])
@@ -262,7 +262,7 @@ function CALLS.before(keys, argv)
   return found
 end
 
--- ARGV: settings of a new ledger, then pairs of id and key: from now on they stand by these keys, if they are in line.
+-- ARGV: settings of a new ledger, then pairs of id and new key, for those in line.
 function CALLS.rekey(keys, argv)
   local room = keys[1]
   open(room, argv[1])

@@ -1,10 +1,10 @@
--- What may be spent: admission/lease.py once more. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
+-- What may be spent: admission/lease.py in Lua. Source of an admission: 1 a permit, 2 a freed unit, 3 a debt.
 
 local function saved_us() return max(SAVED_US, SAVED_VISITORS * state.gap_us) end
 
 local function connected() return state.answered_ms and now - state.answered_ms < CUT_OFF_MS end
 
--- Contact was so long ago that the coordinator may give the units of this ledger to others.
+-- Whether the coordinator may give this ledger's units to others, because the last contact was so long ago.
 local function fenced() return state.fence_ms > 0 and max(now, server_now) - state.contact_ms >= state.fence_ms end
 
 local function is_old(place) return now - tonumber(call('LINDEX', k.minute, place)) > WINDOW_MS end
@@ -25,7 +25,7 @@ local function holds_back()
   return state.gap_us > 0 and not (state.queueing and state.permits * state.gap_us <= saved_us())
 end
 
--- At most so many as may follow each other now (admission/pacing.py).
+-- As many of `count` as the pace allows now (admission/pacing.py).
 local function paced(count)
   if fenced() then return 0 end
   if count == 0 or not holds_back() then return count end
@@ -64,21 +64,21 @@ local function spend(source, unpaced)
   state.minute_rows = state.minute_rows + 1
 end
 
--- So many sessions ended: their units pay debts, or are on their way back.
+-- `count` sessions ended: their units pay debts or are returned.
 local function free(count)
   local paid = min(count, state.over - state.settled)
   state.settled, state.freed = state.settled + paid, state.freed + count - paid
 end
 
--- An operator ended so many sessions: their units are freed a little later, with those that are closing already.
+-- An operator ended `count` sessions: their units are freed a little later, with those that are closing already.
 local function close(count)
   state.closing, state.closing_until_ms = state.closing + count, max(state.closing_until_ms, now + CLOSING_MS)
 end
 
--- Whether this ledger began from a state that may be older (`open_ledger`) so lately that sessions which are over here may live.
+-- Whether this ledger began from an older state (`open_ledger`) so lately that sessions which are over here may live.
 local function doubts() return now + CLOSING_MS < state.closing_until_ms end
 
--- The time of so many sessions is over, or there were two for one visitor; `certain`: so many of them began since.
+-- The time of `count` sessions is over, or a visitor had two; `certain`: how many of them began since.
 local function expire(count, certain)
   if doubts() then
     state.closing, count = state.closing + count - (certain or 0), certain or 0
@@ -103,7 +103,7 @@ local function give_back()
   if connected() then return_above(state.recall) end
 end
 
--- Ages of the admissions that the coordinator does not know, oldest first; in a whole report, of all.
+-- Ages of admissions that are not acknowledged, oldest first; in a whole report, of all.
 local function ages()
   local count = state.whole and state.minute_rows or min(state.minute_rows, state.admitted - state.acknowledged)
   local found = {}

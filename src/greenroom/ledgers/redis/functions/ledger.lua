@@ -1,6 +1,6 @@
--- What visitors ask, and what time changes: admission/ledger/ and admission/queueing/ once more.
+-- Visitors' operations and the passing of time: admission/ledger/ and admission/queueing/ in Lua.
 
--- How fast the line moves (admission/ledger/admission_rate.py): the newest slot is in the state, older ones are under `tempo`, newest first.
+-- The admission rate of the line (admission/ledger/admission_rate.py): the newest slot is in the state, older ones are under `tempo`, newest first.
 local function mark_rate()
   if state.tempo_queueing and now > state.tempo_ms then
     state.slot_ms = state.slot_ms + now - state.tempo_ms
@@ -39,7 +39,7 @@ local function abandon_place(id, key, attempted_ms)
   lose_place(key, attempted_ms)
 end
 
--- How many have come here lately and have not been seen again, if newcomers keep coming as three to five seconds ago.
+-- Newcomers whose tickets have not come back (Line.unseen).
 local function newcomers_unseen()
   if state.waiting == 0 then return 0 end
   local second = floor((now + state.line_ahead_ms) / 1000)
@@ -117,7 +117,7 @@ end
 
 -- Whose turn it is -----------------------------------------------------------------------------------------------------------------
 
--- The visitor came so lately that nobody has waited for the longest interval.
+-- Whether the visitor came within the longest interval between two tries.
 local function is_new(key) return now + state.line_ahead_ms - arrival_ms(key) < s.refresh_max_ms end
 
 -- `joins`: this try took the place.
@@ -142,17 +142,17 @@ local function count_called()
   return min(state.waiting, state.permits + max(1, ceil(state.lookahead)))
 end
 
--- Uses its own units: there was no answer lately.
+-- Whether it lives on its own units, because there was no answer lately.
 local function cut_off() return not connected() end
 
--- People a minute; nil or 0: not known. Cut off, as many as in the last one (admission/ledger/waits.py).
+-- Admissions a minute; nil or 0: unknown. Cut off, as many as in the last one (admission/ledger/waits.py).
 local function pace_a_minute()
   if not cut_off() then return state.per_minute end
   trim_minute()
   return state.disconnected_rate > 0 and state.minute_rows or 0
 end
 
--- Seconds until the pace lets the visitor at this place in, who has a permit.
+-- Seconds until the pace admits the visitor at this place, who has a permit.
 local function paced_s(place)
   if not holds_back() then return 0 end
   return max(0, max(0, state.spent_until_us - now * 1000) + place * state.gap_us - saved_us()) / 1000000
@@ -171,7 +171,7 @@ local function crowd_s(without)
   return max(granted_s, paced_s(without + state.permits)) -- a permit that comes sooner is held back by the pace
 end
 
--- How long it takes by the limits and the measured pace alone, in seconds (admission/estimate.py; fifo); nil: not known.
+-- The wait in seconds by the published formulas (admission/estimate.py; fifo); nil: unknown.
 local function plain_wait_s(position)
   local without = position - state.permits
   if without <= 0 then return paced_s(position) end
@@ -248,8 +248,7 @@ local function hold(id, key, rank, low, first)
   return held(called and IN_LINE + CALLED or IN_LINE, now, key, refresh_ms, rank, wait_s)
 end
 
--- Admits a visitor; `key` and `attempted_ms` of one in line; `unshown`: whether it matters when the ticket is seen for the first time;
--- `unpaced`: does not use the pace up.
+-- Admits a visitor; `key` and `attempted_ms` of one in line; `unshown`: the session is unconfirmed; `unpaced`: uses none of the pace up.
 local function admit(id, source, key, attempted_ms, unshown, unpaced)
   dirty = true
   if key then
@@ -280,19 +279,19 @@ local function newcomer_source()
   return source_of(false)
 end
 
--- Whether a newcomer could be let in if the coordinator had a permit to spare, and may wait for it (Ledger.borrows).
+-- Whether a further permit would admit a newcomer, who may wait for it (Ledger.borrows).
 local function may_borrow()
   if state.permits > 0 or state.queueing or state.waiting > 0 or not s.open then return false end
   return connected() and now >= state.borrow_ms
 end
 
--- How many permits to ask for while a newcomer waits, also one who has to show the ticket: a flood cannot spend what is brought.
+-- Permits to request for a newcomer, also one who must show the ticket: a flood cannot spend them.
 local function borrows()
   if not may_borrow() then return 0 end
   return max(1, ceil(0.5 * state.arrivals_per_s))
 end
 
--- Whether more newcomers were sent to show their ticket within this second than there are permits at hand.
+-- Counts a newcomer sent to show the ticket; whether this second has more of them than permits at hand.
 local function crowded()
   if s.overdraws then return false end
   local second = floor(now / 1000)
@@ -344,7 +343,7 @@ OPERATIONS[7] = function(id) -- arrive provisionally
   return answer(ADMITTED, 0, renewed_ms + s.life_ms, renewed_ms, 0, 0, 0, UNKNOWN)
 end
 
--- GONE; whether `reenter` has something to give is behind it, and said again.
+-- GONE, with whether `reenter` has a turn.
 function failures.over(id, renewed_ms)
   local told = places.told(id)
   if told then return told end
@@ -437,7 +436,7 @@ end
 
 OPERATIONS[4] = view
 
--- As `spend_id`, of a visitor who has left or has another id since this ledger began from an older copy: until no ticket of before that is good any more.
+-- As `spend_id`, for a visitor who left or changed the id after this ledger began from an older copy: until every ticket from before that has expired.
 local function spend_of_copy(id, renewed_ms)
   spend_id(id, doubts() and max(renewed_ms, state.born_ms, state.closing_until_ms - spent_ms()) or renewed_ms)
 end
@@ -461,7 +460,7 @@ OPERATIONS[5] = function(id) -- leave
   return gone()
 end
 
--- The last renewal of a session, as `session_of`; one whose time is over ends.
+-- The last renewal of a session, as `session_of`; ends it if its time is over.
 function places.living(id)
   local renewed_ms, age, unshown = session_of(id)
   if not renewed_ms or now < renewed_ms + s.life_ms then return renewed_ms, age, unshown end

@@ -1,19 +1,18 @@
 -- The ledger of one room in one data center, as a Redis function library: how its state is kept, opened and closed.
 --
--- Theory. This is admission/ledger/ledger.py once more, with the same words and the same results (tests compare every answer), because what
--- must be atomic has to run where the state is. One call takes many operations of one room. The rules:
+-- Theory. This is admission/ledger/ledger.py with the same words and results (tests compare every answer), because what must be atomic has
+-- to run where the state is. One call has many operations of one room. The rules:
 --
--- * Everything of a room has one hash tag, so a call touches one shard. A call either happened as a whole or did not.
+-- * All keys of a room have one hash tag, so a call touches one shard. A call is atomic.
 -- * Small numbers are in one string (`state`, the fields of FIELDS); people are in sorted sets. 53 bits of a score are enough
 --   for a key, and for two numbers about a waiter or a session at once.
 -- * The end of sessions is not written to each of them. Sessions are sorted by renewal, so all up to `ended_to` are over, and moving
 --   that border ends any number of them at once.
 -- * Time is the server's, unless other clocks say that it was stepped (admission/ledger_time.py), and never runs backwards in a ledger.
 --
--- Which Redis is this? Permits must never be spent twice, and a Redis that has started again, or taken over for another one, may
--- remember a state in which they were not spent yet. So the state carries the name of the process that wrote it last (`life`), and
--- this process remembers outside the data (`written`) how far it has written. If either does not fit, time has gone backwards and a
--- new epoch begins: sessions and places stay, unused permits are void.
+-- Permits must never be spent twice, but a Redis that has restarted or taken over may have a state in which they were not spent yet. So the
+-- state names the process that wrote it last (`life`), and this process remembers outside the data (`written`) how far it has written. If
+-- either does not match, time has gone backwards and a new epoch begins: sessions and places stay, unused permits are void.
 
 local FORMAT = 1
 local CELL_MS = 256
@@ -113,10 +112,10 @@ end
 
 local function longest_refresh_ms() return floor(s.refresh_max_ms * 11 / 10) end
 
--- Whether visitors may be away until their turn (admission/ledger/turns.py), or might once.
+-- Whether visitors may be away until their turn (admission/ledger/turns.py), now or earlier.
 local function watches_turns() return state.watched > 0 or s.claim_ms > 0 end
 
--- An empty ledger. Other data under these keys belongs to nothing.
+-- Begins an empty ledger and deletes other data under its keys.
 local function new_state(settings)
   for _, name in ipairs(KEYS_OF) do call('UNLINK', k[name]) end
   state = {}
@@ -131,7 +130,7 @@ local function new_state(settings)
   if s.claim_ms > 0 then state.watched = 1 end
 end
 
--- This state may be older than what visitors were told: people stay, units do not.
+-- The state may be older than the last answers: visitors stay, units do not.
 local function new_epoch()
   if call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting then -- places are in the tickets too
     call('UNLINK', k.line, k.due, k.seconds)
@@ -156,19 +155,19 @@ local function new_epoch()
   dirty = true
 end
 
--- What this ledger admitted of late may not be in its state.
+-- Recent admissions may be missing from the state.
 local function forgets()
   state.empty_ms = now
   if state.unknown_until_ms <= now then state.unknown_until_ms = 0 end
 end
 
--- Whether rows have vanished (a server that evicts keys takes whole ones).
+-- Whether rows are missing (a server that evicts keys removes whole ones).
 local function torn()
   return call('ZCARD', k.line) ~= state.waiting or call('ZCARD', k.due) ~= state.waiting
     or call('ZCARD', k.inside) ~= state.inside_rows or call('LLEN', k.minute) ~= state.minute_rows
 end
 
--- Versions before 0.1 kept the state under another name: taken over once. To be removed in 2.0.
+-- Versions before 0.1 kept the state under another name: renamed once. To be removed in 2.0.
 local function adopt_old_state(room)
   local raw = call('GET', room .. ':books')
   if raw then
@@ -178,14 +177,14 @@ local function adopt_old_state(room)
   return raw
 end
 
--- Which time it is: the server's, unless the process expects another one.
+-- Reads the time: the server's, unless the process expects another one.
 local function read_time(slack_ms)
   now = server_now
   if expected_ms > 0 and math.abs(now - expected_ms) > slack_ms then now = expected_ms end
   now = max(now, state.latest_ms)
 end
 
--- The coordinator says which time it is, too: the middle one of three clocks is right.
+-- With the coordinator's reading the median of three clocks is right.
 local function put_time_right(down)
   local round_trip_ms = now - down.sent_ms
   if expected_ms == 0 or not state.answered_ms or round_trip_ms > 2 * STEP_MS then return end
@@ -199,7 +198,7 @@ local function put_time_right(down)
   now = max(now, clocks[2])
 end
 
--- Opens the ledger of `room` now; when there is none, an empty one with these settings. Whether its state may be older than the newest.
+-- Opens the ledger of `room`, or an empty one with these settings. Returns whether its state may be outdated.
 local function open_ledger(room, settings)
   call, floor, ceil, min, max = redis.call, math.floor, math.ceil, math.min, math.max
   k, dirty = keys_of(room), false

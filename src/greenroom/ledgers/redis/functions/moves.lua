@@ -1,4 +1,4 @@
--- Sessions that follow their visitors from one data center to another: admission/messages/moves.py and visiting.py once more.
+-- Sessions that follow their visitors between data centers: admission/messages/moves.py and ledger/visiting.py in Lua.
 
 local function save_claim(id, claim) call('HSET', k.claims, id, cmsgpack.pack(claim)) end
 
@@ -14,13 +14,13 @@ end
 
 local function searching(key) return held(IN_LINE + UNTOLD + SEARCHING, now, key, TRANSFER_HELD_MS, 0) end
 
--- The session is over; another data center may keep the turn. A cut ends no search.
+-- Seeks the turn, which another data center may keep. A cut ends no search.
 local function seek_turn(id, key)
   if (connected() or call('HEXISTS', k.seeks, id) == 1) and failures.seek(id) then return searching(key) end
   return gone()
 end
 
--- The ticket is over, but a page was served on trust since: held until the session has come from where it followed to.
+-- The ticket is over, but a page was served on trust since: held until the session comes.
 local function search(id, key, served_ms)
   dirty, state.moving = true, true
   local claim = claim_of(id)
@@ -92,7 +92,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
     if admitted then return admitted end
   end
   if s.strong or renewed_ms <= tonumber(call('ZSCORE', k.denied, id) or -RENEWAL_SLACK_MS) + RENEWAL_SLACK_MS then
-    -- in line the id would be refused while it is spent here: the session was given to another
+    -- the session was given away, so the line would refuse the spent id
     if hopeful or (spent and connected()) then return held(IN_LINE + UNTOLD, now, key, TRANSFER_HELD_MS, 0) end
     return OPERATIONS[2](id, key, high, low)
   end
@@ -107,7 +107,7 @@ OPERATIONS[6] = function(id, key, high, low, renewed_ms, served_ms, here, home)
   return answer(ACTIVE, 0, until_ms, renewed_ms, s.renews and now - renewed_ms or 0, 0, 0, UNKNOWN)
 end
 
--- Gifts on their way, by number: {number, id, to, last renewal}. Those of sessions that are over need not be named.
+-- Gifts on their way, by number: {number, id, to, last renewal}, without sessions that are over.
 local function kept_gifts()
   call('ZREMRANGEBYRANK', k.kept_gifts, 0, -KEPT_MAX - 1)
   local found = {}
@@ -118,7 +118,7 @@ local function kept_gifts()
   return found
 end
 
--- What to say of moving sessions: {given, gifts, arrived, claims, unknown, kept, left}, ids with source or target and age; nil while no visitor has ever moved.
+-- The report of moving sessions: {given, gifts, arrived, claims, unknown, kept, left}, ids with source or target and age; nil while no visitor has ever moved.
 local function report_moves()
   local turns, moving_places = failures.report(), places.report()
   if not state.moving and not turns and not moving_places then return nil end
@@ -159,7 +159,7 @@ local function report_moves()
   return {state.given, gifts, state.arrived, claims, unknown, kept, left, turns or false, moving_places or false}
 end
 
--- A session arrives with its unit. Pages that were served on trust renewed it; a second unit for the same visitor is free.
+-- A session arrives with its unit. Pages served on trust renewed it; a visitor's second unit becomes free.
 local function take_over(id, renewed_ms, orphan)
   local claim = claim_of(id)
   if claim then
@@ -191,7 +191,7 @@ local function take_over(id, renewed_ms, orphan)
   state.inside_rows = state.inside_rows + write_session(id, renewed_ms, age)
 end
 
--- Ends a session here, because its visitor is there.
+-- Ends a session here, because its visitor is at `to`.
 function places.give(id, to)
   local renewed_ms = places.living(id)
   if renewed_ms then
@@ -220,7 +220,7 @@ function places.give(id, to)
   call('SADD', k.unknown, id)
 end
 
--- Takes in what the coordinator says. `newest`: it answers the last report.
+-- Applies the coordinator's message. `newest`: it answers the last report.
 local function apply_moves(down, arrivals, wanted, denied, newest)
   state.moving = true
   local unbooked = call('LLEN', k.gifts)

@@ -1,4 +1,4 @@
--- Whether a new visitor must show the ticket before being admitted: admission/ledger/newcomers.py once more.
+-- Whether a new visitor must show the ticket before being admitted: admission/ledger/newcomers.py in Lua.
 --
 -- Unconfirmed sessions are marked in `inside` (UNSHOWN) and are in `unshown`, id -> when it began; the counts of the minute are in the
 -- state, by slot.

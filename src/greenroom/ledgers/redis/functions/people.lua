@@ -1,4 +1,4 @@
--- Who is inside, who waits, and where: the rows of the sorted sets.
+-- Sessions and waiters: the rows of the sorted sets.
 
 -- Inside: id -> renewal * 2048 + steps of 5 s from the beginning of the session to that renewal, at most AGE_MOST; AGE_UNKNOWN; or UNSHOWN:
 -- the session has just begun, for a newcomer who was let in at once and has not been seen since. (An older greenroom on the same Redis takes
@@ -9,19 +9,19 @@ local AGE_CELL_MS, AGE_CELLS, AGE_MOST, AGE_UNKNOWN, UNSHOWN = 5000, 1440, 2045,
 -- numbers are exact from 2024 to 2029, and afterwards the refresh to a few milliseconds.
 local ORIGIN_MS, REFRESHES = 1800000000000, 131072
 
--- So long after the last renewal a waiting ticket of the same id may still come.
+-- How long after the last renewal a waiting ticket of the same id may come.
 local function spent_ms() return (watches_turns() and PLACE_CLAIMED_MS or PLACE_KEPT_MS) + SPENT_SLACK_MS end
 
 local function arrival_ms(key) return floor(key / TIES) end
 
--- One more or less of an absolute count that the coordinator is told: arrival seconds as they are, ages as negative numbers.
+-- Changes an absolute count that is reported: arrival seconds as they are, ages as negative numbers.
 local function count_second(key, change)
   local second = floor(arrival_ms(key) / 1000)
   if call('HINCRBY', k.seconds, second, change) == 0 then call('HDEL', k.seconds, second) end
   call('SADD', k.fresh, second)
 end
 
--- A visitor came who gets no renewal behind the fence: analytics know of it, the end of the session does not move.
+-- A visitor came who gets no renewal behind the fence: noted for analytics only.
 local function note_seen(id)
   state.seen_rows, dirty = state.seen_rows + call('HSET', k.seen, id, now), true
 end
@@ -30,7 +30,7 @@ local function forget_seen(id)
   if state.seen_rows > 0 then state.seen_rows, dirty = state.seen_rows - call('HDEL', k.seen, id), true end
 end
 
--- Last renewal, age then, and whether the visitor has not been seen since the beginning.
+-- Last renewal, age then, and whether the session is unconfirmed.
 local function read_session(score)
   local renewed_ms, age = floor(score / 2048), score % 2048
   if age == UNSHOWN then return renewed_ms, 0, true end
@@ -53,7 +53,7 @@ local function count_age(id, renewed_ms, age)
   call('SADD', k.fresh, -1 - cell)
 end
 
--- Of a living (or not yet swept) session what `read_session` says; nil without one, and whether the id is spent.
+-- Of a living (or not yet swept) session what `read_session` returns; else nil, and whether the id is spent.
 local function session_of(id)
   local score = call('ZSCORE', k.inside, id)
   if score then
@@ -129,8 +129,8 @@ local function end_sessions(border, limit, life_ms)
   return count, limited, passing
 end
 
--- Ends every session, as an operator wishes, and says how many; which is nothing to learn from about how long visitors stay. The border
--- ends those renewed before this millisecond; later ones of this ledger must not be taken for ended, so the others are taken one by one.
+-- An operator ends every session; returns how many. Not counted in the lengths of stays. The border ends those renewed before this
+-- millisecond; later ones of this ledger must not count as ended, so the others are ended one by one.
 local function end_every_session()
   local here = string.format('%.0f', now * 2048)
   local count = call('ZCOUNT', k.inside, string.format('%.0f', (state.ended_to + 1) * 2048), '(' .. here)
@@ -146,7 +146,7 @@ local function end_every_session()
   return count + #rows / 2
 end
 
--- Forgets ids that no waiting ticket can bring any more.
+-- Forgets ids whose waiting tickets have expired.
 local function forget_spent(limit)
   local old = min(state.ended_to, now - spent_ms())
   local count = min(limit, call('ZCOUNT', k.inside, '-inf', string.format('(%.0f', (old + 1) * 2048)))
@@ -174,7 +174,7 @@ local function key_of(id) return tonumber(call('ZSCORE', k.line, id)) end
 
 local function rank_of(key) return call('ZCOUNT', k.line, '-inf', string.format('(%.0f', key)) end
 
--- Of a visitor in line; of two with one key, one is before the other.
+-- The rank of a visitor in line; equal keys have different ranks.
 local function place_of(id) return call('ZRANK', k.line, id) end
 
 -- When the first in line came.

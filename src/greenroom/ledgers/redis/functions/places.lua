@@ -1,5 +1,5 @@
 -- Moves to another device among several data centers: admission/messages/places.py, ledger/barred_places.py and ledger/moving_places.py
--- once more. `barred` is id -> {source ('': this one), serial, new id, when, until when, whether it has moved, whether it was spent for that};
+-- in Lua. `barred` is id -> {source ('': this one), serial, new id, when, until when, whether it has moved, whether it was spent for that};
 -- `place_asks` old id -> a move that was begun here; `place_olds` new id -> old id of these; `place_seen` id and source -> {serial, phase, answer}.
 -- Fields of one table, because Lua knows no more than 200 locals.
 
@@ -23,7 +23,7 @@ end
 
 places.most = MOVE_BARRED_MAX
 
--- Of too many, bars that are old enough for the spent id to refuse all that may still come.
+-- Drops bars that are so old that the spent id alone refuses all that may still come.
 function places.thin()
   if call('HLEN', k.barred) < places.most - MOVE_ASKED_MAX then return end
   local old_ms = now - max(FAILURE_WINDOW_MS, s.life_ms) - SOURCE_SLACK_MS
@@ -39,7 +39,7 @@ function places.save_bar(id, bar)
   state.places, dirty = 1, true
 end
 
--- What a ticket of this id is answered, and whether it is not known yet if it moves; nil: it is not barred.
+-- The answer to a ticket of this id, and whether it is not known yet if it moves; nil: it is not barred.
 function places.told(id)
   local bar = places.bar_of(id)
   if not bar or now >= bar[5] then return nil end
@@ -107,7 +107,7 @@ function places.commit(old, new, source, serial)
   places.bar(old, new, source, serial, true)
 end
 
--- A session came, or what is known of the origin's failures, whose visitor has moved on.
+-- A session or failure row came, whose visitor has moved on.
 function places.arrived(id)
   local found = places.bar_of(id)
   if found and found[6] then places.session_moves(id, found[3], found[1]) end
@@ -228,7 +228,7 @@ function places.report()
     elseif ask.outcome ~= outcome then
       places.save_ask(old, ask)
     end
-    -- all of them: who hears that a move is over hears with it what was asked before
+    -- all of them: whoever learns that a move is over learns what was asked before too
     if not ask.done then
       for _, part in ipairs({old, ask.new, ask.serial, ask.phase}) do asks[#asks + 1] = part end
     end

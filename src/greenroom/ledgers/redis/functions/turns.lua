@@ -1,4 +1,4 @@
--- Rows of visitors whom the origin failed, between data centers: admission/messages/turns.py and ledger/moving_turns.py once more.
+-- Rows of visitors whom the origin failed, between data centers: admission/messages/turns.py and ledger/moving_turns.py in Lua.
 -- `leaving` is id and receiver -> serial, row in three parts; `seeks` id -> since when and when it asked last; `rows_seen` id and source ->
 -- serial, and until when it is remembered; `rows_got` what the newest answer named.
 
@@ -37,7 +37,7 @@ function failures.absorb(id, since_s, offset_s, what)
   failures.put(id, since_s, offset_s, what)
 end
 
--- Lets an id that had its session take a place again; not one that moves, or has moved.
+-- Lets a spent id take a place again, unless it moves or has moved.
 function failures.revive(id)
   local bar = places.bar_of(id)
   if bar and bar[7] then return end

@@ -104,14 +104,14 @@ def test_nothing_is_lost_over_kills_and_failing_receivers(greenroom, receivers: 
     until(
         lambda: len(receivers.web.taken) == len(receivers.mail.messages) == 6,
         "some have arrived after failures",
-        60,
+        90,
     )
     receivers.hang()
     before = len(receivers.web.requests), receivers.mail.tries
     until(
         lambda: len(receivers.web.requests) > before[0] and receivers.mail.tries > before[1],
         "both hang",
-        30,
+        60,
     )
     greenroom.processes[-1].kill()
 
@@ -120,13 +120,13 @@ def test_nothing_is_lost_over_kills_and_failing_receivers(greenroom, receivers: 
     until(
         lambda: api.ask("GET", f"{ALERTING}/destinations/webhooks/{hook}").result["last_failure"],
         "a refused connection",
-        30,
+        60,
     )
     greenroom.processes[-1].kill()
 
     receivers.back()
     api = start()
-    until(lambda: len(receivers.web.taken) >= 2, "it goes on", 60)
+    until(lambda: len(receivers.web.taken) >= 2, "it goes on", 90)
     greenroom.processes[-1].kill()
     api = start()
     until(lambda: history(api)["waiting"] == 0, "all are delivered", 90)

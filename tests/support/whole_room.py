@@ -91,9 +91,13 @@ class Story:
     async def watch(self) -> None:
         """Until cancelled."""
         while True:
-            rooms = await asyncio.to_thread(self.rooms)
-            self.shown += [(time.time(), room) for room in rooms]
+            await asyncio.to_thread(self.look)
             await asyncio.sleep(1)  # as a live page that is open in both
+
+    def look(self) -> list[dict[str, Any]]:
+        rooms = self.rooms()
+        self.shown += [(time.time(), room) for room in rooms]
+        return rooms
 
     def shown_in(self, begin_s: float, end_s: float) -> list[dict[str, Any]]:
         return [room for at_s, room in self.shown if begin_s <= at_s <= end_s]
@@ -218,8 +222,8 @@ async def analytics_agree(story: Story, asked: list[Api], came_s: float) -> None
         await asyncio.to_thread(visitor.get, "/?greenroom=leave", "POST", leave)
     left = 2 * COMERS - 10 - LEAVERS
 
-    def replaced() -> bool:
-        return all([room[one] for one in FIGURES[:2]] == [10, left] for room in story.rooms())
+    def replaced() -> bool:  # looks more often than `watch`: fewer are inside for a moment only
+        return all([room[one] for one in FIGURES[:2]] == [10, left] for room in story.look())
 
     await story.until(replaced, "others are let in for those who left")
     last = int(time.time() + SYNC_S) // 60

@@ -141,6 +141,7 @@ def test_bounds_are_those_of_the_policies() -> None:
     ]
     assert bounds(policies, wait) == (10, 30)
     assert bounds([], wait) == ()
+    assert bounds([], "greenroom_origin_errors") == (5,), "the log has it without a policy"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from greenroom.model.alert import Alert
-from greenroom.model.alert_types import ALERTS
+from greenroom.model.alert_types import ALERTS, SYSTEM
 from greenroom.model.notification import AlertPolicy, Silence
 
 Mechanism = Literal["email", "webhook", "pagerduty"]
@@ -121,6 +121,8 @@ def bounds(policies: Iterable[AlertPolicy], alert_type: str) -> tuple[int, ...]:
                 for value in policy.filters.get("limit") or (described.default,)
                 if value.isdecimal()
             }
+    if not found and ALERTS[alert_type].category == SYSTEM:
+        found.add(int(described.default))  # nobody is notified, but the log has it
     return tuple(sorted(bound for bound in found if described.low <= bound <= described.high))
 
 

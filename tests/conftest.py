@@ -4,9 +4,11 @@
 what it was sent.
 """
 
+import asyncio
 import contextlib
 import http.client
 import http.cookies
+import inspect
 import json
 import os
 import re
@@ -27,6 +29,20 @@ import redis
 import warm_start
 from redis_world import TRIAL_LIBRARY, RedisServer
 from warm_start import GREENROOM, WarmProcess
+
+COROUTINE_S = 300.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine, on a loop of its own: that of its `loop_factory` if it has one."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    with asyncio.Runner(loop_factory=pyfuncitem.funcargs.get("loop_factory")) as runner:
+        runner.run(asyncio.wait_for(pyfuncitem.obj(**given), COROUTINE_S))
+    return True
+
 
 PATIENCE_S = 60.0
 """For what should take a moment, on a busy machine."""

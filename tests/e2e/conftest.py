@@ -1,7 +1,6 @@
 """A real Chromium for a module of tests, and both official clients of the API."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,15 +23,6 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 
 
 @pytest.fixture(params=[False, True], ids=["sync", "async"])
-def drive(
-    request: pytest.FixtureRequest, api: Api
-) -> Callable[[Callable[[Any], Coroutine[Any, Any, None]]], None]:
-    """Runs a story with an official client of one kind, of the file's `api`."""
-
-    def run(story: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
-        async def whole() -> None:
-            await story(api.sdk(asynchronous=request.param))
-
-        asyncio.run(whole())
-
-    return run
+def cf(request: pytest.FixtureRequest, api: Api) -> Any:
+    """An official client of each kind, of the file's `api`."""
+    return api.sdk(asynchronous=request.param)

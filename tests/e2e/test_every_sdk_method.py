@@ -6,7 +6,6 @@ required arguments and with all of them. Health checks answer under both of thei
 addresses. A method that a newer SDK adds fails the first test.
 """
 
-import asyncio
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -280,13 +279,7 @@ ADDRESSED = [
     ADDRESSED,
     ids=[f"{'smart_shield.' if alias else ''}{call.method}" for call, alias in ADDRESSED],
 )
-def test_a_method(api: Api, zone: str, call: Call, asynchronous: bool, alias: bool) -> None:
-    async def story() -> None:
-        cf = client(api, asynchronous, True, alias)
-        try:
-            await calls(cf)
-        finally:
-            await done(cf.close())
+async def test_a_method(api: Api, zone: str, call: Call, asynchronous: bool, alias: bool) -> None:
 
     async def calls(cf: Any) -> None:
         for given in (call.least, call.most if call.most is not None else call.least):
@@ -296,7 +289,11 @@ def test_a_method(api: Api, zone: str, call: Call, asynchronous: bool, alias: bo
                 kinds.add(await form(cf, call.method, ids, named))
             assert len(kinds) == 1, "every form gives the same type"
 
-    asyncio.run(story())
+    cf = client(api, asynchronous, True, alias)
+    try:
+        await calls(cf)
+    finally:
+        await done(cf.close())
 
 
 def test_an_alert_type_of_greenrooms_own_works_with_the_client_as_it_comes_and_strict_mode_says_so(

@@ -436,19 +436,24 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """Runs a story to its end on one kind of event loop."""
-    make = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+def loop_factory(request: pytest.FixtureRequest) -> Any:
+    """Each kind of event loop that runs a gateway."""
+    return uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+
+@pytest.fixture
+def run(loop_factory: Any) -> Run:
+    """Runs a story to its end, for a test that has several or is none itself."""
 
     def runner(story: Coroutine[Any, Any, None]) -> None:
-        with asyncio.Runner(loop_factory=make) as started:
+        with asyncio.Runner(loop_factory=loop_factory) as started:
             started.run(asyncio.wait_for(story, 90))
 
     return runner
 
 
 @pytest.fixture
-def rig() -> Rig:
+def rig(loop_factory: Any) -> Rig:
     return Rig()
 
 

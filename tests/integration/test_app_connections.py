@@ -101,74 +101,63 @@ async def answer(streams: Streams, request: bytes = b"GET / HTTP/1.1\r\nHost: a\
         ),
     ],
 )
-def test_a_client_that_does_not_finish_its_request_is_cut(sent: list[bytes]) -> None:
-    async def story() -> None:
-        async with listening(SHORT) as connect:
-            streams = await connect()
-            end = asyncio.create_task(ended(streams))
-            for part in sent:
-                streams[1].write(part)
-                await asyncio.sleep(0.05)  # slow is the point
-                if end.done():
-                    break
-            await end
-            assert await answer(await connect()) == b"ok"
-
-    asyncio.run(story())
-
-
-def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_is_not() -> None:
-    async def story() -> None:
-        async with listening(SHORT) as connect:
-            unread, reading = await connect(), await connect()
-            for _, writer in (unread, reading):
-                writer.write(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-            until = time.monotonic() + 4 * SHORT.send_s
-            while time.monotonic() < until:
-                assert await asyncio.wait_for(reading[0].read(1 << 20), PATIENCE_S)
-            while True:  # what the kernel kept for it, then the end
-                with contextlib.suppress(ConnectionError):
-                    if await asyncio.wait_for(unread[0].read(1 << 20), PATIENCE_S):
-                        continue
+async def test_a_client_that_does_not_finish_its_request_is_cut(sent: list[bytes]) -> None:
+    async with listening(SHORT) as connect:
+        streams = await connect()
+        end = asyncio.create_task(ended(streams))
+        for part in sent:
+            streams[1].write(part)
+            await asyncio.sleep(0.05)  # slow is the point
+            if end.done():
                 break
+        await end
+        assert await answer(await connect()) == b"ok"
+
+
+async def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_is_not() -> None:
+    async with listening(SHORT) as connect:
+        unread, reading = await connect(), await connect()
+        for _, writer in (unread, reading):
+            writer.write(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+        until = time.monotonic() + 4 * SHORT.send_s
+        while time.monotonic() < until:
             assert await asyncio.wait_for(reading[0].read(1 << 20), PATIENCE_S)
+        while True:  # what the kernel kept for it, then the end
+            with contextlib.suppress(ConnectionError):
+                if await asyncio.wait_for(unread[0].read(1 << 20), PATIENCE_S):
+                    continue
+            break
+        assert await asyncio.wait_for(reading[0].read(1 << 20), PATIENCE_S)
 
-    asyncio.run(story())
 
-
-def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_waits_longest_for_nothing() -> (
+async def test_with_too_many_connections_a_new_one_takes_the_place_of_the_one_that_waits_longest_for_nothing() -> (
     None
 ):
-    async def story() -> None:
-        async with listening(LONG) as connect:
-            silent, busy, kept = await connect(), await connect(), await connect()
-            busy[1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
-            assert await answer(kept) == b"ok"
-            assert await answer(await connect()) == b"ok"
-            assert await ended(silent) == b""
-            assert await answer(kept) == b"ok", "it was used later than the silent one"
-            assert await answer(await connect()) == b"ok"
-            assert await ended(kept) == b""
-            busy[1].write(b"123456789")
-            assert (await asyncio.wait_for(busy[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)).endswith(
-                b"9"
-            ), "a request under way is finished"
-
-    asyncio.run(story())
+    async with listening(LONG) as connect:
+        silent, busy, kept = await connect(), await connect(), await connect()
+        busy[1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        assert await answer(kept) == b"ok"
+        assert await answer(await connect()) == b"ok"
+        assert await ended(silent) == b""
+        assert await answer(kept) == b"ok", "it was used later than the silent one"
+        assert await answer(await connect()) == b"ok"
+        assert await ended(kept) == b""
+        busy[1].write(b"123456789")
+        assert (await asyncio.wait_for(busy[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)).endswith(
+            b"9"
+        ), "a request under way is finished"
 
 
 @pytest.mark.parametrize(
     "sent", ["what is no HTTP", "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket"]
 )
-def test_no_client_writes_into_the_log(caplog: pytest.LogCaptureFixture, sent: str) -> None:
-    async def story() -> None:
-        async with listening(LONG) as connect:
-            streams = await connect()
-            streams[1].write(f"{sent}\r\nConnection: Upgrade, close\r\n\r\n".encode())
-            assert (await ended(streams)).startswith(b"HTTP/1.1 ")
+async def test_no_client_writes_into_the_log(caplog: pytest.LogCaptureFixture, sent: str) -> None:
 
     caplog.set_level(QUIET["uvicorn.error"], "uvicorn.error")
-    asyncio.run(story())
+    async with listening(LONG) as connect:
+        streams = await connect()
+        streams[1].write(f"{sent}\r\nConnection: Upgrade, close\r\n\r\n".encode())
+        assert (await ended(streams)).startswith(b"HTTP/1.1 ")
     assert caplog.messages == []
 
 
@@ -200,37 +189,30 @@ UNFINISHED = b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
 
 
 @pytest.mark.parametrize("network", ["127.0.0.1", "2001:db8::{:x}"])
-def test_unfinished_bodies_of_one_address_do_not_occupy_a_listener(
+async def test_unfinished_bodies_of_one_address_do_not_occupy_a_listener(
     network: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     addresses = itertools.count(1)
     monkeypatch.setattr(h11_impl, "get_remote_addr", lambda _: (network.format(next(addresses)), 1))
-
-    async def story() -> None:
-        limits = AppConnectionLimits(connections=16, head_s=600, body_s=600, body_idle_s=600)
-        async with listening(limits) as connect:
-            stalled = []
-            for _ in range(2 * limits.connections):
-                stalled.append(await connect())
-                stalled[-1][1].write(UNFINISHED)
-                assert await answer(await connect()) == b"ok"
-            open_still = [one for one in stalled if not one[0].at_eof() and not one[0].exception()]
-            assert len(open_still) <= limits.stalled_per_address
-
-    asyncio.run(story())
+    limits = AppConnectionLimits(connections=16, head_s=600, body_s=600, body_idle_s=600)
+    async with listening(limits) as connect:
+        stalled = []
+        for _ in range(2 * limits.connections):
+            stalled.append(await connect())
+            stalled[-1][1].write(UNFINISHED)
+            assert await answer(await connect()) == b"ok"
+        open_still = [one for one in stalled if not one[0].at_eof() and not one[0].exception()]
+        assert len(open_still) <= limits.stalled_per_address
 
 
-def test_a_body_of_which_nothing_comes_is_cut_and_one_that_comes_slowly_is_not() -> None:
-    async def story() -> None:
-        limits = AppConnectionLimits(connections=100, body_idle_s=0.5)
-        async with listening(limits) as connect:
-            silent, slow = await connect(), await connect()
-            for _, writer in (silent, slow):
-                writer.write(UNFINISHED)
-            for _ in range(8):
-                await asyncio.sleep(0.1)  # slow is the point
-                slow[1].write(b"x")
-            assert await asyncio.wait_for(slow[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)
-            assert await ended(silent) == b""
-
-    asyncio.run(story())
+async def test_a_body_of_which_nothing_comes_is_cut_and_one_that_comes_slowly_is_not() -> None:
+    limits = AppConnectionLimits(connections=100, body_idle_s=0.5)
+    async with listening(limits) as connect:
+        silent, slow = await connect(), await connect()
+        for _, writer in (silent, slow):
+            writer.write(UNFINISHED)
+        for _ in range(8):
+            await asyncio.sleep(0.1)  # slow is the point
+            slow[1].write(b"x")
+        assert await asyncio.wait_for(slow[0].readuntil(b"\r\n\r\n9"), PATIENCE_S)
+        assert await ended(silent) == b""

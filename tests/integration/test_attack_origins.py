@@ -122,29 +122,23 @@ def test_the_operator_of_the_machine_may_use_any_address_that_is_not_a_listener_
     assert asyncio.run(guard.addresses(Origin.of("http://169.254.10.10:3000"))) == ["169.254.10.10"]
 
 
-def test_a_refused_address_is_a_502_that_keeps_the_place_and_is_counted(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running():
-            rig.gateway.state.guard._listening = lambda: [("127.0.0.1", rig.origin.port)]
-            answer = await rig.get()
-            assert (answer.status, rig.counts.origin_connects_refused, rig.origin_connections) == (
-                502,
-                1,
-                0,
-            )
-
-    run(story())
+async def test_a_refused_address_is_a_502_that_keeps_the_place_and_is_counted(rig) -> None:
+    async with rig.running():
+        rig.gateway.state.guard._listening = lambda: [("127.0.0.1", rig.origin.port)]
+        answer = await rig.get()
+        assert (answer.status, rig.counts.origin_connects_refused, rig.origin_connections) == (
+            502,
+            1,
+            0,
+        )
 
 
-def test_a_request_that_comes_back_to_us_ends_there(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(origin_connections=50):
-            rig.origin = Origin.of(f"http://127.0.0.1:{rig.address[1]}")
-            answer = await rig.get()
-            assert answer.status == 508
-            assert (rig.counts.requests, rig.counts.forwarded) == (2, 1)
-
-    run(story())
+async def test_a_request_that_comes_back_to_us_ends_there(rig) -> None:
+    async with rig.running(origin_connections=50):
+        rig.origin = Origin.of(f"http://127.0.0.1:{rig.address[1]}")
+        answer = await rig.get()
+        assert answer.status == 508
+        assert (rig.counts.requests, rig.counts.forwarded) == (2, 1)
 
 
 PEER = Peer("203.0.113.5", tls=False, policy=ForwardedPolicy())

@@ -163,51 +163,42 @@ SPELLED = [
 
 @every_caller
 @pytest.mark.parametrize("address", INSIDE)
-def test_a_name_that_leads_inside_is_not_connected_to(call: Caller, address: str) -> None:
-    async def story() -> None:
-        server = Counting()
-        async with served(server) as port:
-            assert await call(Guard(PUBLIC, resolver([address])), "shop.example", port)
-            assert server.heads == []
-
-    asyncio.run(story())
+async def test_a_name_that_leads_inside_is_not_connected_to(call: Caller, address: str) -> None:
+    server = Counting()
+    async with served(server) as port:
+        assert await call(Guard(PUBLIC, resolver([address])), "shop.example", port)
+        assert server.heads == []
 
 
 @every_caller
-def test_a_name_that_is_public_when_it_is_judged_and_inside_when_it_is_used_is_not_connected_to(
+async def test_a_name_that_is_public_when_it_is_judged_and_inside_when_it_is_used_is_not_connected_to(
     call: Caller,
 ) -> None:
-    async def story() -> None:
-        server = Counting()
-        async with served(server) as port:
-            for answers in (
-                ([*["8.8.8.8"]], ["127.0.0.1"]),
-                (["8.8.8.8"], ["8.8.8.8"], ["127.0.0.1"]),
-            ):
-                began = time.monotonic()
-                assert await call(
-                    Guard(replace(PUBLIC, ports=(port,)), resolver(*answers)),
-                    "rebind.example",
-                    port,
-                )
-                assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
-            assert server.heads == []
-
-    asyncio.run(story())
+    server = Counting()
+    async with served(server) as port:
+        for answers in (
+            ([*["8.8.8.8"]], ["127.0.0.1"]),
+            (["8.8.8.8"], ["8.8.8.8"], ["127.0.0.1"]),
+        ):
+            began = time.monotonic()
+            assert await call(
+                Guard(replace(PUBLIC, ports=(port,)), resolver(*answers)),
+                "rebind.example",
+                port,
+            )
+            assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
+        assert server.heads == []
 
 
 @every_caller
 @pytest.mark.parametrize("host", SPELLED)
-def test_no_spelling_of_an_address_that_programs_read_differently_is_used(
+async def test_no_spelling_of_an_address_that_programs_read_differently_is_used(
     call: Caller, host: str
 ) -> None:
-    async def story() -> None:
-        server = Counting()
-        async with served(server) as port:
-            assert await call(Guard(HERE), host, port) or host == "127.0.0.1."
-            assert server.heads == [] or host == "127.0.0.1."
-
-    asyncio.run(story())
+    server = Counting()
+    async with served(server) as port:
+        assert await call(Guard(HERE), host, port) or host == "127.0.0.1."
+        assert server.heads == [] or host == "127.0.0.1."
 
 
 @pytest.mark.usefixtures("patience")
@@ -221,22 +212,19 @@ def test_no_spelling_of_an_address_that_programs_read_differently_is_used(
         "https://127.0.0.1:99999/", "javascript:1", "\x00http://127.0.0.1/",
     ],
 )  # fmt: skip
-def test_no_redirect_leads_to_what_is_never_allowed(call: Caller, where: str) -> None:
-    async def story() -> None:
-        server = Counting(
-            b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
-            + where.encode("latin-1")
-            + b"\r\n\r\n"
-        )
-        async with served(server) as port:
-            assert await call(Guard(HERE), "127.0.0.1", port)
-            assert len(server.heads) <= 1
-
-    asyncio.run(story())
+async def test_no_redirect_leads_to_what_is_never_allowed(call: Caller, where: str) -> None:
+    server = Counting(
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
+        + where.encode("latin-1")
+        + b"\r\n\r\n"
+    )
+    async with served(server) as port:
+        assert await call(Guard(HERE), "127.0.0.1", port)
+        assert len(server.heads) <= 1
 
 
 @pytest.mark.parametrize("call", [by_probe, by_fetch])
-def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_addresses_are_allowed(
+async def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_addresses_are_allowed(
     call: Caller, monkeypatch: Any
 ) -> None:
     """127.0.0.2 stands for a public server here: no other one can be reached from a test."""
@@ -244,30 +232,26 @@ def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_add
     monkeypatch.setattr(
         policy, "is_public", lambda address: address == ip_address("127.0.0.2") or public(address)
     )
-
-    async def story() -> None:
-        inside = Counting()
-        async with served(inside) as port:
-            outside = Counting(
-                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/admin\r\n\r\n"
-                % port
+    inside = Counting()
+    async with served(inside) as port:
+        outside = Counting(
+            b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/admin\r\n\r\n"
+            % port
+        )
+        server = await asyncio.start_server(outside, "127.0.0.2", 0)
+        public_port = server.sockets[0].getsockname()[1]
+        assert await call(Guard(HERE), "127.0.0.2", public_port)
+        assert (len(outside.heads), inside.heads) == (1, [])
+        assert await call(Guard(HERE), "127.0.0.1", port) == "", "an operator may name it"
+        back = Counting(
+            b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/\r\n\r\n"
+            % port
+        )
+        async with served(back) as back_port:
+            assert await call(Guard(HERE), "127.0.0.1", back_port) == "", (
+                "one server inside may name another"
             )
-            server = await asyncio.start_server(outside, "127.0.0.2", 0)
-            public_port = server.sockets[0].getsockname()[1]
-            assert await call(Guard(HERE), "127.0.0.2", public_port)
-            assert (len(outside.heads), inside.heads) == (1, [])
-            assert await call(Guard(HERE), "127.0.0.1", port) == "", "an operator may name it"
-            back = Counting(
-                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:%d/\r\n\r\n"
-                % port
-            )
-            async with served(back) as back_port:
-                assert await call(Guard(HERE), "127.0.0.1", back_port) == "", (
-                    "one server inside may name another"
-                )
-            server.close()
-
-    asyncio.run(story())
+        server.close()
 
 
 @pytest.mark.parametrize("call", [by_probe, by_fetch])
@@ -284,7 +268,7 @@ def test_a_redirect_of_a_public_server_never_leads_inside_even_where_private_add
         ),
     ],
 )
-def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
+async def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
     call: Caller, answers: dict[str, list[str]], monkeypatch: Any
 ) -> None:
     """127.0.0.2 stands for a public server, 127.0.0.3 for one inside that is not there."""
@@ -294,27 +278,21 @@ def test_no_name_server_can_make_a_redirect_of_a_public_server_lead_inside(
     )
 
     left = {name: list(found) for name, found in answers.items()}
+    inside = Counting()
+    async with served(inside) as port:
+        outside = Counting(
+            b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://next.example:%d/admin\r\n\r\n"
+            % port
+        )
+        server = await asyncio.start_server(outside, "127.0.0.2", 0)
 
-    async def story() -> None:
-        inside = Counting()
-        async with served(inside) as port:
-            outside = Counting(
-                b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://next.example:%d/admin\r\n\r\n"
-                % port
-            )
-            server = await asyncio.start_server(outside, "127.0.0.2", 0)
+        async def resolve(host: str, _port: int) -> Sequence[str]:
+            found = left[host].pop(0) if len(left[host]) > 1 else left[host][0]
+            return found.split()
 
-            async def resolve(host: str, _port: int) -> Sequence[str]:
-                found = left[host].pop(0) if len(left[host]) > 1 else left[host][0]
-                return found.split()
-
-            assert await call(
-                Guard(HERE, resolve), "shop.example", server.sockets[0].getsockname()[1]
-            )
-            assert (len(outside.heads), inside.heads) == (1, [])
-            server.close()
-
-    asyncio.run(story())
+        assert await call(Guard(HERE, resolve), "shop.example", server.sockets[0].getsockname()[1])
+        assert (len(outside.heads), inside.heads) == (1, [])
+        server.close()
 
 
 async def endless(writer: asyncio.StreamWriter, head: bytes, piece: bytes) -> None:
@@ -361,18 +339,13 @@ FLOODS: dict[str, Any] = {
 
 @every_caller
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
-def test_no_answer_takes_more_than_its_time_or_more_than_its_memory(
+async def test_no_answer_takes_more_than_its_time_or_more_than_its_memory(
     call: Caller, flood: Any
 ) -> None:
-    async def story() -> None:
-        async with served(Counting(flood)) as port:
-            began = time.monotonic()
-            await call(
-                Guard(HERE), "127.0.0.1", port
-            )  # what it says of it is another test's business
-            assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
-
-    asyncio.run(story())
+    async with served(Counting(flood)) as port:
+        began = time.monotonic()
+        await call(Guard(HERE), "127.0.0.1", port)  # what it says of it is another test's business
+        assert time.monotonic() - began < TRIES * LIMIT_S + STALLED_S
 
 
 OPENED_MAX = 64 * 1024
@@ -398,7 +371,7 @@ class Bounded:
 @every_caller
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip"])
 @pytest.mark.usefixtures("patience")
-def test_a_compressed_bomb_is_not_opened(call: Caller, coding: str, monkeypatch: Any) -> None:
+async def test_a_compressed_bomb_is_not_opened(call: Caller, coding: str, monkeypatch: Any) -> None:
     def opened(*_: Any, **__: Any) -> Any:
         raise AssertionError("an answer was decompressed as a whole")
 
@@ -407,32 +380,25 @@ def test_a_compressed_bomb_is_not_opened(call: Caller, coding: str, monkeypatch:
     monkeypatch.setattr(
         zlib, "decompressobj", lambda *given, **named: Bounded(make(*given, **named))
     )
-
-    async def story() -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (
-            coding.encode(),
-            len(BOMB),
-        )
-        server = Counting(head + BOMB)
-        async with served(server) as port:
-            assert await call(Guard(HERE), "127.0.0.1", port) == ""
-        asked_for = server.heads[0].lower()
-        assert b"accept-encoding: identity" in asked_for or b"accept-encoding" not in asked_for
-
-    asyncio.run(story())
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (
+        coding.encode(),
+        len(BOMB),
+    )
+    server = Counting(head + BOMB)
+    async with served(server) as port:
+        assert await call(Guard(HERE), "127.0.0.1", port) == ""
+    asked_for = server.heads[0].lower()
+    assert b"accept-encoding: identity" in asked_for or b"accept-encoding" not in asked_for
 
 
 @every_caller
-def test_our_own_listener_is_never_called_whatever_the_settings_allow(call: Caller) -> None:
-    async def story() -> None:
-        server = Counting()
-        async with served(server) as port:
-            for listening in ("127.0.0.1", "0.0.0.0", "::"):
-                assert await call(
-                    Guard(HERE, listening=lambda listening=listening: [(listening, port)]),
-                    "127.0.0.1",
-                    port,
-                )
-            assert server.heads == []
-
-    asyncio.run(story())
+async def test_our_own_listener_is_never_called_whatever_the_settings_allow(call: Caller) -> None:
+    server = Counting()
+    async with served(server) as port:
+        for listening in ("127.0.0.1", "0.0.0.0", "::"):
+            assert await call(
+                Guard(HERE, listening=lambda listening=listening: [(listening, port)]),
+                "127.0.0.1",
+                port,
+            )
+        assert server.heads == []

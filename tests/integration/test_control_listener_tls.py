@@ -1,6 +1,5 @@
 """The control listener with a certificate of its own: HTTPS only, renewed while it runs."""
 
-import asyncio
 import ssl
 from pathlib import Path
 
@@ -44,39 +43,37 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-def test_it_speaks_https_only_and_takes_a_new_certificate_without_a_restart(tmp_path: Path) -> None:
+async def test_it_speaks_https_only_and_takes_a_new_certificate_without_a_restart(
+    tmp_path: Path,
+) -> None:
     old, new = trustme.CA(), trustme.CA()
     write(tmp_path, old)
     config = config_in(tmp_path)
     assert exposure_notes(config.control, private=True) == list(config.notes)
     assert {tmp_path / "cert.pem", tmp_path / "key.pem"} <= set(config.files)
+    listener = control_listener(scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test"))
+    await listener.start()
+    address = bound(listener._listener)
 
-    async def story() -> None:
-        listener = control_listener(scheme, lambda: config, bind(Address("127.0.0.1", 0), "a test"))
-        await listener.start()
-        address = bound(listener._listener)
+    async def asked(authority: trustme.CA, protocol: str = "https") -> str:
+        async with httpx.AsyncClient(verify=trusting(authority)) as client:
+            return (await client.get(f"{protocol}://{address}/")).text
 
-        async def asked(authority: trustme.CA, protocol: str = "https") -> str:
-            async with httpx.AsyncClient(verify=trusting(authority)) as client:
-                return (await client.get(f"{protocol}://{address}/")).text
-
-        try:
-            assert await asked(old) == "https"
-            with pytest.raises(httpx.TransportError):
-                await asked(old, "http")
-            (tmp_path / "key.pem").write_text("half a file")
-            with pytest.raises(ssl.SSLError):
-                listener.configure(config)
-            assert await asked(old) == "https"
-            write(tmp_path, new)
+    try:
+        assert await asked(old) == "https"
+        with pytest.raises(httpx.TransportError):
+            await asked(old, "http")
+        (tmp_path / "key.pem").write_text("half a file")
+        with pytest.raises(ssl.SSLError):
             listener.configure(config)
-            assert await asked(new) == "https"
-            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-                await asked(old)
-        finally:
-            await listener.close()
-
-    asyncio.run(story())
+        assert await asked(old) == "https"
+        write(tmp_path, new)
+        listener.configure(config)
+        assert await asked(new) == "https"
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await asked(old)
+    finally:
+        await listener.close()
 
 
 def test_a_certificate_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path) -> None:

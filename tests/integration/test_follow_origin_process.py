@@ -2,7 +2,6 @@
 seconds, and an operator takes the limit over.
 """
 
-import asyncio
 import contextlib
 import json
 import threading
@@ -117,7 +116,7 @@ def test_admissions_stop_when_the_origin_fails_and_go_on_when_somebody_takes_ove
     greenroom.eventually(lambda: running.room("shop")["capacity"], "the room follows again")
 
 
-def test_processes_exchange_reports_and_states_through_redis(server: RedisServer) -> None:
+async def test_processes_exchange_reports_and_states_through_redis(server: RedisServer) -> None:
     measured = Measurement(
         documents=Histogram.of([3, 700, 90_000]), failed=2, pending=Histogram.of([40]), active=9
     )
@@ -131,24 +130,20 @@ def test_processes_exchange_reports_and_states_through_redis(server: RedisServer
         measured_ms=1,
         proposal=Proposal(90, "p95", 5),
     )
-
-    async def story() -> None:
-        async with contextlib.AsyncExitStack() as ending:
-            one, other = (RedisCapacity(Link(server.url).client(2.0), name) for name in "ab")
-            for exchange in (one, other):
-                ending.push_async_callback(exchange.close)
-            assert (await one.reports(), await one.states()) == ({}, {})
-            await one.report(report)
-            await other.report(report)
-            await one.publish({"r": state})
-            assert await other.reports() == {"a": report, "b": report}
-            assert await other.states() == {"r": state}
-            await one.withdraw()
-            assert await other.reports() == {"b": report}
-            await one.withdraw("b")
-            assert await other.reports() == {}
-
-    asyncio.run(story())
+    async with contextlib.AsyncExitStack() as ending:
+        one, other = (RedisCapacity(Link(server.url).client(2.0), name) for name in "ab")
+        for exchange in (one, other):
+            ending.push_async_callback(exchange.close)
+        assert (await one.reports(), await one.states()) == ({}, {})
+        await one.report(report)
+        await other.report(report)
+        await one.publish({"r": state})
+        assert await other.reports() == {"a": report, "b": report}
+        assert await other.states() == {"r": state}
+        await one.withdraw()
+        assert await other.reports() == {"b": report}
+        await one.withdraw("b")
+        assert await other.reports() == {}
 
 
 def test_processes_apply_one_target_which_does_not_grow_when_the_one_that_leads_is_killed(

@@ -31,52 +31,43 @@ def says(status: int) -> bytes:
         (Forward(room_id="room", ticket=INSIDE.ticket, provisional=True), PAGE, 500, (0, 0)),
     ],
 )
-def test_documents_of_admitted_visitors_are_counted(
-    rig, run, verdict, head, status, counted
+async def test_documents_of_admitted_visitors_are_counted(
+    rig, verdict, head, status, counted
 ) -> None:
-    async def story() -> None:
-        rig.decisions.decide = lambda _: verdict
-        rig.app = rig.says(says(status))
-        async with rig.running(), rig.visitor() as talk:
-            assert (await talk.get(head=head)).status == status
-            found = rig.counts.documents.of("room")
-            assert (found.histogram.total if found else 0, found.failed if found else 0) == counted
-            rig.counts.documents.keep({"other"})
-            assert rig.counts.documents.of("room") is None
-
-    run(story())
+    rig.decisions.decide = lambda _: verdict
+    rig.app = rig.says(says(status))
+    async with rig.running(), rig.visitor() as talk:
+        assert (await talk.get(head=head)).status == status
+        found = rig.counts.documents.of("room")
+        assert (found.histogram.total if found else 0, found.failed if found else 0) == counted
+        rig.counts.documents.keep({"other"})
+        assert rig.counts.documents.of("room") is None
 
 
-def test_an_origin_that_refuses_or_breaks_off_has_failed(rig, run, refusing_port) -> None:
-    async def story() -> None:
-        rig.decisions.decide = lambda _: INSIDE
-        async with (
-            rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")),
-            rig.visitor() as talk,
-        ):
-            assert (await talk.get(head=PAGE)).status == 502
-            assert (await talk.get(head=IMAGE)).status == 502
-            assert rig.counts.documents.of("room").failed == 1
-
-    run(story())
+async def test_an_origin_that_refuses_or_breaks_off_has_failed(rig, refusing_port) -> None:
+    rig.decisions.decide = lambda _: INSIDE
+    async with (
+        rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")),
+        rig.visitor() as talk,
+    ):
+        assert (await talk.get(head=PAGE)).status == 502
+        assert (await talk.get(head=IMAGE)).status == 502
+        assert rig.counts.documents.of("room").failed == 1
 
 
-def test_the_time_counts_from_the_line_for_a_connection_on(rig, run) -> None:
-    async def story() -> None:
-        async def slow(_: object, writer: asyncio.StreamWriter) -> None:
-            await asyncio.sleep(0.15)  # the answer is slow
-            writer.write(says(200))
+async def test_the_time_counts_from_the_line_for_a_connection_on(rig) -> None:
+    async def slow(_: object, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.15)  # the answer is slow
+        writer.write(says(200))
 
-        rig.decisions.decide = lambda _: INSIDE
-        rig.app = slow
-        async with rig.running(origin_connections=1), rig.visitor() as one, rig.visitor() as two:
-            answers = await asyncio.gather(one.get(head=PAGE), two.get(head=PAGE))
-            assert [answer.status for answer in answers] == [200, 200]
-            found = rig.counts.documents.of("room").histogram
-            assert found.total == 2
-            assert found.sum_ms >= 440, "the second one waited for the first"
-
-    run(story())
+    rig.decisions.decide = lambda _: INSIDE
+    rig.app = slow
+    async with rig.running(origin_connections=1), rig.visitor() as one, rig.visitor() as two:
+        answers = await asyncio.gather(one.get(head=PAGE), two.get(head=PAGE))
+        assert [answer.status for answer in answers] == [200, 200]
+        found = rig.counts.documents.of("room").histogram
+        assert found.total == 2
+        assert found.sum_ms >= 440, "the second one waited for the first"
 
 
 @pytest.mark.parametrize(
@@ -93,18 +84,15 @@ def test_the_time_counts_from_the_line_for_a_connection_on(rig, run) -> None:
         (Forward(room_id="room", ticket=INSIDE.ticket, provisional=True), PAGE, 500, 0),
     ],
 )
-def test_failed_documents_of_admitted_visitors_keep_their_turn(
-    rig, run, verdict, head, status, failures
+async def test_failed_documents_of_admitted_visitors_keep_their_turn(
+    rig, verdict, head, status, failures
 ) -> None:
-    async def story() -> None:
-        lines = b"Greenroom-Session: ends=1\r\n"
-        rig.decisions.decide = lambda _: replace(verdict, set_cookie=rig.TICKET, lines=lines)
-        rig.app = rig.says(says(status))
-        async with rig.running(), rig.visitor() as talk:
-            response = await talk.get(head=head)
-            assert (response.status, response.whole) == (status, True)
-            assert response.all("Set-Cookie") == [rig.TICKET.decode()]
-            assert response.header("Greenroom-Session") == "ends=1"
-            assert rig.decisions.failed == failures
-
-    run(story())
+    lines = b"Greenroom-Session: ends=1\r\n"
+    rig.decisions.decide = lambda _: replace(verdict, set_cookie=rig.TICKET, lines=lines)
+    rig.app = rig.says(says(status))
+    async with rig.running(), rig.visitor() as talk:
+        response = await talk.get(head=head)
+        assert (response.status, response.whole) == (status, True)
+        assert response.all("Set-Cookie") == [rig.TICKET.decode()]
+        assert response.header("Greenroom-Session") == "ends=1"
+        assert rig.decisions.failed == failures

@@ -50,30 +50,24 @@ class Abrupt:
     [(REFUSED, 413, b"big"), (REFUSED[:-1], 413, b"bi"), (REFUSED[:9], 502, None)],
     ids=["whole", "half a body", "half a head"],
 )
-def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(
-    rig, run, encrypted, answer, status, body
+async def test_an_answer_is_heard_also_when_the_next_write_finds_the_connection_reset(
+    rig, encrypted, answer, status, body
 ) -> None:
     tls = None
     if encrypted:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-
-    async def story() -> None:
-        abrupt = Abrupt(tls)
-        async with rig.running(origin=abrupt.origin), rig.visitor() as talk:
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + PIECE)
-            await asyncio.to_thread(abrupt.request_begins)
-            (visitor,) = rig.gateway._connections.open
-            abrupt.answers_and_resets(answer)
-            visitor.data_received(
-                PIECE
-            )  # more of the body is written before what the origin sent is read
-            response = await talk.response()
-            assert response.status == status
-            if body is not None:
-                assert (response.body, response.whole) == (body, body == b"big")
-            await rig.until(
-                lambda: not rig.counts.origin_connections_open, "the connection is closed"
-            )
-
-    run(story())
+    abrupt = Abrupt(tls)
+    async with rig.running(origin=abrupt.origin), rig.visitor() as talk:
+        talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + PIECE)
+        await asyncio.to_thread(abrupt.request_begins)
+        (visitor,) = rig.gateway._connections.open
+        abrupt.answers_and_resets(answer)
+        visitor.data_received(
+            PIECE
+        )  # more of the body is written before what the origin sent is read
+        response = await talk.response()
+        assert response.status == status
+        if body is not None:
+            assert (response.body, response.whole) == (body, body == b"big")
+        await rig.until(lambda: not rig.counts.origin_connections_open, "the connection is closed")

@@ -24,80 +24,65 @@ def the_place_is_kept(rig, response) -> bool:
     )
 
 
-def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(
-    rig, run, refusing_port
+async def test_an_origin_that_is_down_is_a_502_that_keeps_the_place_and_tries_again(
+    rig, refusing_port
 ) -> None:
-    async def story() -> None:
-        keep_ticket(rig)
-        async with (
-            rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")),
-            rig.visitor() as talk,
-        ):
-            response = await talk.get()
-            assert response.status == 502
-            assert the_place_is_kept(rig, response)
-            assert (response.header("Refresh"), response.header("Retry-After")) == ("10", "10")
-            assert b"nothing is lost" in response.body
-            posted = await talk.get(method="POST", body=b"order=1")
-            assert (posted.status, posted.header("Refresh")) == (502, None)
-            told = await talk.get(head="Accept: application/json\r\n")
-            assert told.body == b'{"error":"bad gateway","status":502,"retryAfter":10}'
-            assert (rig.counts.failed, rig.counts.origin_connect_failures) == (3, 3)
-
-    run(story())
+    keep_ticket(rig)
+    async with (
+        rig.running(origin=Origin.of(f"http://127.0.0.1:{refusing_port()}")),
+        rig.visitor() as talk,
+    ):
+        response = await talk.get()
+        assert response.status == 502
+        assert the_place_is_kept(rig, response)
+        assert (response.header("Refresh"), response.header("Retry-After")) == ("10", "10")
+        assert b"nothing is lost" in response.body
+        posted = await talk.get(method="POST", body=b"order=1")
+        assert (posted.status, posted.header("Refresh")) == (502, None)
+        told = await talk.get(head="Accept: application/json\r\n")
+        assert told.body == b'{"error":"bad gateway","status":502,"retryAfter":10}'
+        assert (rig.counts.failed, rig.counts.origin_connect_failures) == (3, 3)
 
 
-def test_an_origin_that_does_not_exist_is_a_502(rig, run) -> None:
+async def test_an_origin_that_does_not_exist_is_a_502(rig) -> None:
     """A name that no resolver takes: it fails at once, also where the name servers are slow or
     silent.
     """
-
-    async def story() -> None:
-        async with rig.running(origin=Origin.of("http://-no-such-host-.invalid")):
-            assert (await rig.get()).status == 502
-
-    run(story())
+    async with rig.running(origin=Origin.of("http://-no-such-host-.invalid")):
+        assert (await rig.get()).status == 502
 
 
-def test_an_origin_that_does_not_take_connections_is_a_504(rig, run) -> None:
-    async def story() -> None:
-        with (
-            socket.socket() as full
-        ):  # a backlog of nothing, filled: the kernel drops further attempts
-            full.bind(("127.0.0.1", 0))
-            full.listen(0)
-            fillers = []
-            for _ in range(4):
-                filler = socket.socket()
-                filler.setblocking(False)
-                filler.connect_ex(full.getsockname())
-                fillers.append(filler)
-            keep_ticket(rig)
-            async with rig.running(
-                origin=Origin.of(f"http://127.0.0.1:{full.getsockname()[1]}"), origin_connect_s=1
-            ):
-                response = await rig.get()
-            assert response.status == 504
-            assert the_place_is_kept(rig, response)
-            for filler in fillers:
-                filler.close()
-
-    run(story())
-
-
-def test_an_origin_that_keeps_silent_is_a_504_and_is_let_go(rig, run) -> None:
-    async def story() -> None:
-        async def silent(_request, _writer) -> None:
-            await asyncio.sleep(3600)  # cancelled with the loop
-
+async def test_an_origin_that_does_not_take_connections_is_a_504(rig) -> None:
+    with socket.socket() as full:  # a backlog of nothing, filled: the kernel drops further attempts
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        fillers = []
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+            fillers.append(filler)
         keep_ticket(rig)
-        rig.app = silent
-        async with rig.running(origin_read_s=1):
+        async with rig.running(
+            origin=Origin.of(f"http://127.0.0.1:{full.getsockname()[1]}"), origin_connect_s=1
+        ):
             response = await rig.get()
-            assert response.status == 504
-            assert the_place_is_kept(rig, response)
+        assert response.status == 504
+        assert the_place_is_kept(rig, response)
+        for filler in fillers:
+            filler.close()
 
-    run(story())
+
+async def test_an_origin_that_keeps_silent_is_a_504_and_is_let_go(rig) -> None:
+    async def silent(_request, _writer) -> None:
+        await asyncio.sleep(3600)  # cancelled with the loop
+
+    keep_ticket(rig)
+    rig.app = silent
+    async with rig.running(origin_read_s=1):
+        response = await rig.get()
+        assert response.status == 504
+        assert the_place_is_kept(rig, response)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +114,14 @@ def test_an_origin_that_keeps_silent_is_a_504_and_is_let_go(rig, run) -> None:
     ],
     ids=range(23),
 )
-def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
-    async def story() -> None:
-        keep_ticket(rig)
-        rig.app = rig.says(answer)
-        async with rig.running(), rig.visitor() as talk:
-            response = await talk.get(minor=0 if b"103" in answer else 1)
-            assert response.status == 502
-            assert the_place_is_kept(rig, response)
-            assert rig.counts.origin_invalid == 1
-
-    run(story())
+async def test_an_answer_that_is_not_strictly_http_is_a_502(rig, answer) -> None:
+    keep_ticket(rig)
+    rig.app = rig.says(answer)
+    async with rig.running(), rig.visitor() as talk:
+        response = await talk.get(minor=0 if b"103" in answer else 1)
+        assert response.status == 502
+        assert the_place_is_kept(rig, response)
+        assert rig.counts.origin_invalid == 1
 
 
 @pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison", b"x"])
@@ -151,31 +133,28 @@ def test_an_answer_that_is_not_strictly_http_is_a_502(rig, run, answer) -> None:
     ],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_bytes_that_no_one_asked_for_reach_no_one(rig, run, answer, extra, together) -> None:
-    async def story() -> None:
-        async def app(request, writer) -> None:
-            if request.target != "/first":
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine")
-            elif together:
-                writer.write(answer + extra)
-            else:
-                writer.write(answer)
-                await writer.drain()
-                await asyncio.sleep(0.02)  # the answer must have been read on its own
-                writer.write(extra)
+async def test_bytes_that_no_one_asked_for_reach_no_one(rig, answer, extra, together) -> None:
+    async def app(request, writer) -> None:
+        if request.target != "/first":
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine")
+        elif together:
+            writer.write(answer + extra)
+        else:
+            writer.write(answer)
+            await writer.drain()
+            await asyncio.sleep(0.02)  # the answer must have been read on its own
+            writer.write(extra)
 
-        rig.app = app
-        async with rig.running(), rig.visitor() as talk:
-            assert (await talk.get("/first")).body == b"ok"
-            if not together:
-                await rig.until(
-                    lambda: not rig.counts.origin_connections_open,
-                    "the poisoned connection is closed",
-                )
-            assert (await talk.get("/second")).body == b"mine"
-        assert rig.origin_connections == 2
-
-    run(story())
+    rig.app = app
+    async with rig.running(), rig.visitor() as talk:
+        assert (await talk.get("/first")).body == b"ok"
+        if not together:
+            await rig.until(
+                lambda: not rig.counts.origin_connections_open,
+                "the poisoned connection is closed",
+            )
+        assert (await talk.get("/second")).body == b"mine"
+    assert rig.origin_connections == 2
 
 
 @pytest.mark.parametrize(
@@ -188,59 +167,50 @@ def test_bytes_that_no_one_asked_for_reach_no_one(rig, run, answer, extra, toget
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG + b"garbage", 1),
     ],
 )
-def test_an_origin_that_dies_in_the_middle_leaves_no_whole_answer(rig, run, answer, minor) -> None:
-    async def story() -> None:
-        async def app(_request, writer) -> None:
-            head, _, body = answer.partition(b"\r\n\r\n")
-            writer.write(head + b"\r\n\r\n" + body[:50])
-            await begun.wait()
-            writer.write(body[50:])
-            writer.close()
+async def test_an_origin_that_dies_in_the_middle_leaves_no_whole_answer(rig, answer, minor) -> None:
+    async def app(_request, writer) -> None:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        writer.write(head + b"\r\n\r\n" + body[:50])
+        await begun.wait()
+        writer.write(body[50:])
+        writer.close()
 
-        begun = asyncio.Event()
-        rig.app = app
-        async with rig.running(), rig.visitor() as talk:
-            response = asyncio.create_task(talk.get(minor=minor))
-            await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
-            begun.set()
-            assert ((await response).status, (await response).whole) == (200, False)
-            assert rig.counts.cut == 1
-
-    run(story())
+    begun = asyncio.Event()
+    rig.app = app
+    async with rig.running(), rig.visitor() as talk:
+        response = asyncio.create_task(talk.get(minor=minor))
+        await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
+        begun.set()
+        assert ((await response).status, (await response).whole) == (200, False)
+        assert rig.counts.cut == 1
 
 
-def test_an_http_1_0_visitor_sees_a_reset_when_a_chunked_answer_breaks_off(rig, run) -> None:
-    async def story() -> None:
-        rig.app = rig.says(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG, close=True
-        )
-        async with rig.running(), rig.visitor() as talk:
-            talk.send(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
-            with pytest.raises(ConnectionResetError):
-                await talk.reader.read()
-                await talk.reader.read()
-
-    run(story())
+async def test_an_http_1_0_visitor_sees_a_reset_when_a_chunked_answer_breaks_off(rig) -> None:
+    rig.app = rig.says(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + LONG, close=True
+    )
+    async with rig.running(), rig.visitor() as talk:
+        talk.send(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            await talk.reader.read()
+            await talk.reader.read()
 
 
-def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_no_whole_answer(
-    rig, run
+async def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_no_whole_answer(
+    rig,
 ) -> None:
-    async def story() -> None:
-        async def app(_request, writer) -> None:
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LONG)
-            await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
-            await turns()  # the reset would overtake the bytes
-            sock = writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-            writer.transport.abort()
+    async def app(_request, writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LONG)
+        await rig.until(lambda: rig.counts.origin_answers[2], "the answer begins")
+        await turns()  # the reset would overtake the bytes
+        sock = writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        writer.transport.abort()
 
-        rig.app = app
-        async with rig.running():
-            response = await rig.get()
-            assert (response.body, response.whole) == (LONG, False)
-
-    run(story())
+    rig.app = app
+    async with rig.running():
+        response = await rig.get()
+        assert (response.body, response.whole) == (LONG, False)
 
 
 @pytest.mark.parametrize(
@@ -254,101 +224,81 @@ def test_an_origin_that_is_reset_in_a_body_that_ends_with_the_connection_leaves_
         ("DELETE", b"", False),
     ],
 )
-def test_only_a_harmless_request_on_a_stale_connection_is_sent_again(
-    rig, run, method, body, retried
+async def test_only_a_harmless_request_on_a_stale_connection_is_sent_again(
+    rig, method, body, retried
 ) -> None:
-    async def story() -> None:
-        async def app(request, writer) -> None:
-            if request.target == "/dies" and rig.origin_connections == 1:
-                writer.close()  # as if it had been closed just before this request arrived
-            else:
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    async def app(request, writer) -> None:
+        if request.target == "/dies" and rig.origin_connections == 1:
+            writer.close()  # as if it had been closed just before this request arrived
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-        keep_ticket(rig)
-        rig.app = app
-        async with rig.running(), rig.visitor() as talk:
-            assert (await talk.get("/warm")).status == 200
-            response = await talk.get("/dies", method=method, body=body)
-            assert response.status == (200 if retried else 502)
-            assert the_place_is_kept(rig, response) or retried
-            assert rig.counts.origin_retries == retried
-        assert [request.target for request in rig.requests].count("/dies") == 1 + retried
-
-    run(story())
+    keep_ticket(rig)
+    rig.app = app
+    async with rig.running(), rig.visitor() as talk:
+        assert (await talk.get("/warm")).status == 200
+        response = await talk.get("/dies", method=method, body=body)
+        assert response.status == (200 if retried else 502)
+        assert the_place_is_kept(rig, response) or retried
+        assert rig.counts.origin_retries == retried
+    assert [request.target for request in rig.requests].count("/dies") == 1 + retried
 
 
-def test_a_fresh_connection_that_closes_without_an_answer_is_not_tried_again(rig, run) -> None:
-    async def story() -> None:
-        async def app(_request, writer) -> None:
+async def test_a_fresh_connection_that_closes_without_an_answer_is_not_tried_again(rig) -> None:
+    async def app(_request, writer) -> None:
+        writer.close()
+
+    rig.app = app
+    async with rig.running():
+        assert (await rig.get()).status == 502
+    assert len(rig.requests) == 1
+
+
+async def test_a_retry_happens_once(rig) -> None:
+    async def app(request, writer) -> None:
+        if request.target == "/dies":
             writer.close()
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-        rig.app = app
-        async with rig.running():
-            assert (await rig.get()).status == 502
-        assert len(rig.requests) == 1
-
-    run(story())
-
-
-def test_a_retry_happens_once(rig, run) -> None:
-    async def story() -> None:
-        async def app(request, writer) -> None:
-            if request.target == "/dies":
-                writer.close()
-            else:
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-        rig.app = app
-        async with rig.running(), rig.visitor() as talk:
-            await talk.get("/warm")
-            assert (await talk.get("/dies")).status == 502
-        assert [request.target for request in rig.requests] == ["/warm", "/dies", "/dies"]
-
-    run(story())
+    rig.app = app
+    async with rig.running(), rig.visitor() as talk:
+        await talk.get("/warm")
+        assert (await talk.get("/dies")).status == 502
+    assert [request.target for request in rig.requests] == ["/warm", "/dies", "/dies"]
 
 
 @pytest.mark.parametrize("said", [b"Connection: close\r\n", b"Keep-Alive: timeout=1\r\n"])
-def test_a_connection_that_the_origin_will_close_is_not_used_again(rig, run, said) -> None:
-    async def story() -> None:
-        rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + said + b"\r\n")
-        async with rig.running(), rig.visitor() as talk:
-            for _ in range(3):
-                assert (await talk.get()).status == 200
-        assert rig.origin_connections == 3
-
-    run(story())
+async def test_a_connection_that_the_origin_will_close_is_not_used_again(rig, said) -> None:
+    rig.app = rig.says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + said + b"\r\n")
+    async with rig.running(), rig.visitor() as talk:
+        for _ in range(3):
+            assert (await talk.get()).status == 200
+    assert rig.origin_connections == 3
 
 
-def test_an_idle_connection_to_the_origin_is_closed_after_its_time(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(origin_idle_s=1):
-            await rig.get()
-            assert rig.counts.origin_connections_open == 1
-            await rig.until(
-                lambda: not rig.counts.origin_connections_open, "the idle connection is closed"
-            )
-            assert (await rig.get()).status == 200
-
-    run(story())
+async def test_an_idle_connection_to_the_origin_is_closed_after_its_time(rig) -> None:
+    async with rig.running(origin_idle_s=1):
+        await rig.get()
+        assert rig.counts.origin_connections_open == 1
+        await rig.until(
+            lambda: not rig.counts.origin_connections_open, "the idle connection is closed"
+        )
+        assert (await rig.get()).status == 200
 
 
-def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig, run) -> None:
-    async def story() -> None:
-        rig.app = rig.says(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
-        async with rig.running(), rig.visitor() as talk:
-            talk.send(
-                b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000
-            )
-            response = await talk.response()
-            assert (response.status, response.body, response.header("Connection")) == (
-                413,
-                b"big",
-                "close",
-            )
-            assert await talk.rest() == b""
-            await rig.until(
-                lambda: not rig.counts.origin_connections_open,
-                "a half-sent request's connection is not used again",
-            )
-
-    run(story())
+async def test_an_origin_that_answers_before_it_has_read_the_body_is_heard(rig) -> None:
+    rig.app = rig.says(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+    async with rig.running(), rig.visitor() as talk:
+        talk.send(b"STREAM / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000)
+        response = await talk.response()
+        assert (response.status, response.body, response.header("Connection")) == (
+            413,
+            b"big",
+            "close",
+        )
+        assert await talk.rest() == b""
+        await rig.until(
+            lambda: not rig.counts.origin_connections_open,
+            "a half-sent request's connection is not used again",
+        )

@@ -55,66 +55,51 @@ def late(rig, monkeypatch: pytest.MonkeyPatch) -> list[Trying]:
     return prepared
 
 
-def test_a_visitor_is_let_in_by_a_later_try(rig, run, late, monkeypatch) -> None:
-    async def story() -> None:
-        late.append(Trying(rig.PAGE, 3))
-        late[0].held_ms = 60_000
-        async with rig.running(), rig.visitor() as talk:
-            assert (await talk.get()).status == 200
-            await rig.until(lambda: not rig.gateway.state.long_polls, "the try is over")
-        assert late[0].tries == 3
-
-    run(story())
+async def test_a_visitor_is_let_in_by_a_later_try(rig, late, monkeypatch) -> None:
+    late.append(Trying(rig.PAGE, 3))
+    late[0].held_ms = 60_000
+    async with rig.running(), rig.visitor() as talk:
+        assert (await talk.get()).status == 200
+        await rig.until(lambda: not rig.gateway.state.long_polls, "the try is over")
+    assert late[0].tries == 3
 
 
-def test_a_visitor_for_whom_no_permit_comes_is_told_to_wait(rig, run, late) -> None:
-    async def story() -> None:
-        late.append(Trying(rig.PAGE))
-        async with rig.running(), rig.visitor() as talk:
-            assert (await talk.get()).body == rig.PAGE.body
-        assert late[0].tries <= 200 // 20  # a busy process comes to fewer
-        assert late[0].given_up == 1
-
-    run(story())
+async def test_a_visitor_for_whom_no_permit_comes_is_told_to_wait(rig, late) -> None:
+    late.append(Trying(rig.PAGE))
+    async with rig.running(), rig.visitor() as talk:
+        assert (await talk.get()).body == rig.PAGE.body
+    assert late[0].tries <= 200 // 20  # a busy process comes to fewer
+    assert late[0].given_up == 1
 
 
-def test_no_try_is_made_for_a_visitor_who_has_gone(rig, run, late, monkeypatch) -> None:
-    async def story() -> None:
-        late.append(Trying(rig.PAGE))
-        late[0].held_ms = 60_000
-        async with rig.running():
-            async with rig.visitor() as talk:
-                talk.send(GET)
-                await rig.until(lambda: late[0].tries > 1, "the answer is held")
-            await rig.until(lambda: late[0].given_up == 1, "the connection is closed")
-
-    run(story())
-
-
-def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_draining(
-    rig, run, late, monkeypatch
-) -> None:
-    async def story() -> None:
-        monkeypatch.setattr(long_poll, "HELD_MOST", 1)
-        late.append(Trying(rig.PAGE))
-        late[0].held_ms = 60_000
-        async with rig.running(), rig.visitor() as talk, rig.visitor() as second:
+async def test_no_try_is_made_for_a_visitor_who_has_gone(rig, late, monkeypatch) -> None:
+    late.append(Trying(rig.PAGE))
+    late[0].held_ms = 60_000
+    async with rig.running():
+        async with rig.visitor() as talk:
             talk.send(GET)
             await rig.until(lambda: late[0].tries > 1, "the answer is held")
-            assert (await second.get()).body == rig.PAGE.body
-            rig.gateway.state.keeps = False
-            assert (await talk.response("GET")).body == rig.PAGE.body
-
-    run(story())
+        await rig.until(lambda: late[0].given_up == 1, "the connection is closed")
 
 
-def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(
-    rig, run, late, monkeypatch
+async def test_more_than_may_be_held_are_answered_at_once_and_so_is_everybody_while_draining(
+    rig, late, monkeypatch
 ) -> None:
-    async def story() -> None:
-        late.append(Trying(rig.PAGE))
-        late[0].held_ms = 1_600
-        async with rig.running(decision_s=1), rig.visitor() as talk:
-            assert (await talk.get()).body == rig.PAGE.body
+    monkeypatch.setattr(long_poll, "HELD_MOST", 1)
+    late.append(Trying(rig.PAGE))
+    late[0].held_ms = 60_000
+    async with rig.running(), rig.visitor() as talk, rig.visitor() as second:
+        talk.send(GET)
+        await rig.until(lambda: late[0].tries > 1, "the answer is held")
+        assert (await second.get()).body == rig.PAGE.body
+        rig.gateway.state.keeps = False
+        assert (await talk.response("GET")).body == rig.PAGE.body
 
-    run(story())
+
+async def test_an_answer_that_is_held_longer_than_a_decision_may_take_is_not_cut(
+    rig, late, monkeypatch
+) -> None:
+    late.append(Trying(rig.PAGE))
+    late[0].held_ms = 1_600
+    async with rig.running(decision_s=1), rig.visitor() as talk:
+        assert (await talk.get()).body == rig.PAGE.body

@@ -47,18 +47,15 @@ def status_of(answer: bytes) -> int:
     ],
     ids=range(16),
 )
-def test_what_cannot_be_served_is_refused_and_never_forwarded(
-    rig, run, request_bytes, status
+async def test_what_cannot_be_served_is_refused_and_never_forwarded(
+    rig, request_bytes, status
 ) -> None:
-    async def story() -> None:
-        async with rig.running(body_bytes=1000):
-            answer = await rig.talk(request_bytes)
-            assert status_of(answer) == status
-            assert b"Connection: close\r\n" in answer
-            assert rig.counts.refused == 1
-        assert rig.served == []
-
-    run(story())
+    async with rig.running(body_bytes=1000):
+        answer = await rig.talk(request_bytes)
+        assert status_of(answer) == status
+        assert b"Connection: close\r\n" in answer
+        assert rig.counts.refused == 1
+    assert rig.served == []
 
 
 @pytest.mark.parametrize(
@@ -67,91 +64,73 @@ def test_what_cannot_be_served_is_refused_and_never_forwarded(
      b"0\r\nbad trailer\r\n\r\n", b"0\r\nA: b\nC: d\r\n\r\n", b"0\r\n" + b"A: b\r\n" * 3000 + b"\r\n", b"1\r\na\rb"],
 )  # fmt: skip
 @pytest.mark.parametrize("split", [False, True])
-def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(
-    rig, run, body, split
+async def test_chunked_garbage_is_refused_and_the_origin_sees_no_whole_request(
+    rig, body, split
 ) -> None:
-    async def story() -> None:
-        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        async with rig.running(body_first_bytes=0), rig.visitor() as talk:
-            if split:
-                talk.send(head + b"2\r\nok\r\n")
-                await rig.until(lambda: rig.requests, "the request is under way")
-                talk.send(body)
-            else:
-                talk.send(head + body)
-            assert (await talk.response()).status == 400
-            assert await talk.rest() == b""
-            await rig.until(
-                lambda: rig.origin_lost == rig.origin_connections, "the origin sees it break off"
-            )
-        assert rig.served == []
-
-    run(story())
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with rig.running(body_first_bytes=0), rig.visitor() as talk:
+        if split:
+            talk.send(head + b"2\r\nok\r\n")
+            await rig.until(lambda: rig.requests, "the request is under way")
+            talk.send(body)
+        else:
+            talk.send(head + body)
+        assert (await talk.response()).status == 400
+        assert await talk.rest() == b""
+        await rig.until(
+            lambda: rig.origin_lost == rig.origin_connections, "the origin sees it break off"
+        )
+    assert rig.served == []
 
 
-def test_a_head_that_trickles_is_a_408_however_busy_it_looks(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(head_s=1), rig.visitor() as talk:
-            answer = asyncio.create_task(talk.response())
-            sent = 0
-            for sent, byte in enumerate(GET + b"X: " + b"a" * 1000):
-                talk.send(bytes((byte,)))
-                await asyncio.sleep(0.02)  # a slow visitor
-                if answer.done():
-                    break
-            assert (await answer).status == 408
-            assert sent < 3 / 0.02, "bytes are counted: a machine that stands still sends none"
-
-    run(story())
+async def test_a_head_that_trickles_is_a_408_however_busy_it_looks(rig) -> None:
+    async with rig.running(head_s=1), rig.visitor() as talk:
+        answer = asyncio.create_task(talk.response())
+        sent = 0
+        for sent, byte in enumerate(GET + b"X: " + b"a" * 1000):
+            talk.send(bytes((byte,)))
+            await asyncio.sleep(0.02)  # a slow visitor
+            if answer.done():
+                break
+        assert (await answer).status == 408
+        assert sent < 3 / 0.02, "bytes are counted: a machine that stands still sends none"
 
 
-def test_a_body_that_stops_is_a_408_and_lets_the_origin_go(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(body_idle_s=1, body_first_bytes=0), rig.visitor() as talk:
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
-            assert (await talk.response()).status == 408
-            await rig.until(lambda: rig.origin_lost, "the origin is let go")
-
-    run(story())
+async def test_a_body_that_stops_is_a_408_and_lets_the_origin_go(rig) -> None:
+    async with rig.running(body_idle_s=1, body_first_bytes=0), rig.visitor() as talk:
+        talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
+        assert (await talk.response()).status == 408
+        await rig.until(lambda: rig.origin_lost, "the origin is let go")
 
 
-def test_a_body_that_trickles_is_a_408(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(body_idle_s=1, body_rate=1000), rig.visitor() as talk:
-            answer = asyncio.create_task(talk.response())
-            talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
-            for _ in range(100):
-                talk.send(b"a")
-                await asyncio.sleep(0.02)  # a slow visitor
-                if answer.done():
-                    break
-            assert (await answer).status == 408
-
-    run(story())
+async def test_a_body_that_trickles_is_a_408(rig) -> None:
+    async with rig.running(body_idle_s=1, body_rate=1000), rig.visitor() as talk:
+        answer = asyncio.create_task(talk.response())
+        talk.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        for _ in range(100):
+            talk.send(b"a")
+            await asyncio.sleep(0.02)  # a slow visitor
+            if answer.done():
+                break
+        assert (await answer).status == 408
 
 
-def test_an_idle_connection_is_closed_without_a_word(rig, run) -> None:
-    async def story() -> None:
-        async with (
-            rig.running(keep_alive_s=1, head_s=1),
-            rig.visitor() as fresh,
-            rig.visitor() as used,
-        ):
-            assert (await used.get()).status == 200
-            assert await fresh.rest() == b""
-            assert await used.rest() == b""
-
-    run(story())
+async def test_an_idle_connection_is_closed_without_a_word(rig) -> None:
+    async with (
+        rig.running(keep_alive_s=1, head_s=1),
+        rig.visitor() as fresh,
+        rig.visitor() as used,
+    ):
+        assert (await used.get()).status == 200
+        assert await fresh.rest() == b""
+        assert await used.rest() == b""
 
 
-def test_a_connection_serves_only_so_many_requests(rig, run) -> None:
-    async def story() -> None:
-        async with rig.running(requests_per_connection=2), rig.visitor() as talk:
-            assert (await talk.get()).header("Connection") is None
-            assert (await talk.get()).header("Connection") == "close"
-            assert await talk.rest() == b""
-
-    run(story())
+async def test_a_connection_serves_only_so_many_requests(rig) -> None:
+    async with rig.running(requests_per_connection=2), rig.visitor() as talk:
+        assert (await talk.get()).header("Connection") is None
+        assert (await talk.get()).header("Connection") == "close"
+        assert await talk.rest() == b""
 
 
 @contextlib.asynccontextmanager
@@ -175,28 +154,22 @@ LIMITS = ("connections", "connections_per_address")
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_one_connection_too_many_is_a_503_and_requests_under_way_go_on(rig, run, limit) -> None:
-    async def story() -> None:
-        async with two_requests_under_way(rig, **{limit: 2}):
-            answer = await rig.talk(b"")
-            assert status_of(answer) == 503
-            assert b"Retry-After" in answer
-            assert (rig.counts.connections_refused, rig.counts.connections_shed) == (1, 0)
-
-    run(story())
+async def test_one_connection_too_many_is_a_503_and_requests_under_way_go_on(rig, limit) -> None:
+    async with two_requests_under_way(rig, **{limit: 2}):
+        answer = await rig.talk(b"")
+        assert status_of(answer) == 503
+        assert b"Retry-After" in answer
+        assert (rig.counts.connections_refused, rig.counts.connections_shed) == (1, 0)
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_new_connection_takes_the_place_of_an_idle_one(rig, run, limit) -> None:
-    async def story() -> None:
-        async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
-            assert (await one.get()).status == (await two.get()).status == 200
-            async with rig.visitor() as new:
-                assert (await new.get()).status == 200
-                assert rig.counts.connections_open == 2
-                assert (rig.counts.connections_refused, rig.counts.connections_shed) == (0, 1)
-
-    run(story())
+async def test_a_new_connection_takes_the_place_of_an_idle_one(rig, limit) -> None:
+    async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
+        assert (await one.get()).status == (await two.get()).status == 200
+        async with rig.visitor() as new:
+            assert (await new.get()).status == 200
+            assert rig.counts.connections_open == 2
+            assert (rig.counts.connections_refused, rig.counts.connections_shed) == (0, 1)
 
 
 UNFINISHED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
@@ -204,140 +177,121 @@ UNFINISHED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize(("stalled_s", "status"), [(-1.0, 200), (connection.STALLED_S, 503)])
-def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
-    rig, run, monkeypatch, limit, stalled_s, status
+async def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
+    rig, monkeypatch, limit, stalled_s, status
 ) -> None:
-    async def story() -> None:
-        async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
-            for talk in (one, two):
-                talk.send(UNFINISHED)
-            await rig.until(lambda: rig.counts.forwarded == 2, "both have begun")
-            async with rig.visitor() as new:
-                assert (await new.get()).status == status
-            assert rig.counts.connections_shed == (status == 200)
 
     monkeypatch.setattr(connection, "STALLED_S", stalled_s)
-    run(story())
+    async with rig.running(**{limit: 2}), rig.visitor() as one, rig.visitor() as two:
+        for talk in (one, two):
+            talk.send(UNFINISHED)
+        await rig.until(lambda: rig.counts.forwarded == 2, "both have begun")
+        async with rig.visitor() as new:
+            assert (await new.get()).status == status
+        assert rig.counts.connections_shed == (status == 200)
 
 
 @pytest.mark.parametrize(("stalled_s", "status"), [(-1.0, 200), (connection.STALLED_S, 503)])
-def test_an_upload_that_has_stopped_coming_gives_its_origin_connection_to_others(
-    rig, run, monkeypatch, stalled_s, status
+async def test_an_upload_that_has_stopped_coming_gives_its_origin_connection_to_others(
+    rig, monkeypatch, stalled_s, status
 ) -> None:
-    async def story() -> None:
-        async with (
-            rig.running(origin_connections=1, origin_queue_s=1, body_first_bytes=0),
-            rig.visitor() as talk,
-        ):
-            talk.send(UNFINISHED)
-            await rig.until(lambda: rig.counts.origin_connections_open, "it is at the origin")
-            assert (await rig.get()).status == status
-            if status == 200:
-                assert status_of(await talk.rest()) == 408
 
     monkeypatch.setattr(connection, "STALLED_S", stalled_s)
-    run(story())
+    async with (
+        rig.running(origin_connections=1, origin_queue_s=1, body_first_bytes=0),
+        rig.visitor() as talk,
+    ):
+        talk.send(UNFINISHED)
+        await rig.until(lambda: rig.counts.origin_connections_open, "it is at the origin")
+        assert (await rig.get()).status == status
+        if status == 200:
+            assert status_of(await talk.rest()) == 408
 
 
-def test_the_addresses_of_one_network_of_ipv6_count_together(rig, run, monkeypatch) -> None:
+async def test_the_addresses_of_one_network_of_ipv6_count_together(rig, monkeypatch) -> None:
     addresses = iter(("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"))
 
     def peer_of(_transport: object, gateway: GatewayState) -> Peer:
         return Peer(next(addresses), False, gateway.forwarded_policy, limits=gateway.limits)
 
-    async def story() -> None:
-        async with two_requests_under_way(rig, connections_per_address=2):
-            assert status_of(await rig.talk(b"")) == 503
-            async with rig.visitor():
-                await rig.until(lambda: rig.counts.connections_open == 3, "another network")
-
     monkeypatch.setattr(connection, "peer_of", peer_of)
-    run(story())
+    async with two_requests_under_way(rig, connections_per_address=2):
+        assert status_of(await rig.talk(b"")) == 503
+        async with rig.visitor():
+            await rig.until(lambda: rig.counts.connections_open == 3, "another network")
 
 
-def test_no_more_connections_to_the_origin_than_allowed_and_the_rest_waits_in_order(
-    rig, run
+async def test_no_more_connections_to_the_origin_than_allowed_and_the_rest_waits_in_order(
+    rig,
 ) -> None:
-    async def story() -> None:
-        busy = most = 0
+    busy = most = 0
 
-        async def app(request, writer) -> None:
-            nonlocal busy, most
-            busy += 1
-            most = max(most, busy)
-            await asyncio.sleep(0.01)  # so that requests overlap
-            busy -= 1
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    async def app(request, writer) -> None:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(0.01)  # so that requests overlap
+        busy -= 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-        rig.app = app
-        async with rig.running(origin_connections=3):
-            assert [
-                r.status for r in await asyncio.gather(*(rig.get(f"/{n}") for n in range(20)))
-            ] == [200] * 20
-        assert most == 3
-        assert rig.origin_connections == 3
-
-    run(story())
+    rig.app = app
+    async with rig.running(origin_connections=3):
+        assert [r.status for r in await asyncio.gather(*(rig.get(f"/{n}") for n in range(20)))] == [
+            200
+        ] * 20
+    assert most == 3
+    assert rig.origin_connections == 3
 
 
-def test_a_full_queue_for_the_origin_is_a_503_that_keeps_the_place(rig, run) -> None:
-    async def story() -> None:
-        release = asyncio.Event()
+async def test_a_full_queue_for_the_origin_is_a_503_that_keeps_the_place(rig) -> None:
+    release = asyncio.Event()
 
-        async def app(_request, writer) -> None:
-            await release.wait()
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    async def app(_request, writer) -> None:
+        await release.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-        rig.app = app
-        rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
-        async with rig.running(origin_connections=1, origin_queue=1):
-            first, second = asyncio.create_task(rig.get()), asyncio.create_task(rig.get())
-            await rig.until(
-                lambda: rig.counts.forwarded == 2 and rig.requests, "one is served and one waits"
-            )
-            third = await rig.get()
-            assert (third.status, third.all("Set-Cookie")) == (503, [rig.TICKET.decode()])
-            release.set()
-            assert ((await first).status, (await second).status) == (200, 200)
-
-    run(story())
+    rig.app = app
+    rig.decisions.decide = lambda _: Forward(set_cookie=rig.TICKET)
+    async with rig.running(origin_connections=1, origin_queue=1):
+        first, second = asyncio.create_task(rig.get()), asyncio.create_task(rig.get())
+        await rig.until(
+            lambda: rig.counts.forwarded == 2 and rig.requests, "one is served and one waits"
+        )
+        third = await rig.get()
+        assert (third.status, third.all("Set-Cookie")) == (503, [rig.TICKET.decode()])
+        release.set()
+        assert ((await first).status, (await second).status) == (200, 200)
 
 
-def test_what_goes_first_gets_a_connection_before_others_and_their_place_in_the_queue(
-    rig, run
+async def test_what_goes_first_gets_a_connection_before_others_and_their_place_in_the_queue(
+    rig,
 ) -> None:
-    async def story() -> None:
-        release, served = asyncio.Event(), list[str]()
+    release, served = asyncio.Event(), list[str]()
 
-        async def app(request, writer) -> None:
-            served.append(request.target)
-            await release.wait()
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    async def app(request, writer) -> None:
+        served.append(request.target)
+        await release.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-        rig.app = app
-        async with rig.running(origin_connections=1, origin_queue=2):
-            asked = []
-            for number, path in enumerate(("/", "/older", "/newer", "/first"), 1):
-                asked.append(asyncio.create_task(rig.get(path)))
-                await rig.until(lambda n=number: rig.counts.forwarded == n, path)
-            await rig.until(lambda: served, "one is served")
-            assert (await asked[2]).status == 503, "the queue is full"
-            release.set()
-            assert [(await asked[one]).status for one in (0, 1, 3)] == [200] * 3
-            assert served == ["/", "/first", "/older"]
-
-    run(story())
+    rig.app = app
+    async with rig.running(origin_connections=1, origin_queue=2):
+        asked = []
+        for number, path in enumerate(("/", "/older", "/newer", "/first"), 1):
+            asked.append(asyncio.create_task(rig.get(path)))
+            await rig.until(lambda n=number: rig.counts.forwarded == n, path)
+        await rig.until(lambda: served, "one is served")
+        assert (await asked[2]).status == 503, "the queue is full"
+        release.set()
+        assert [(await asked[one]).status for one in (0, 1, 3)] == [200] * 3
+        assert served == ["/", "/first", "/older"]
 
 
-def test_a_request_waits_only_so_long_for_a_connection(rig, run) -> None:
-    async def story() -> None:
-        async def app(_request, _writer) -> None:
-            await asyncio.sleep(3600)  # cancelled with the loop
+async def test_a_request_waits_only_so_long_for_a_connection(rig) -> None:
+    async def app(_request, _writer) -> None:
+        await asyncio.sleep(3600)  # cancelled with the loop
 
-        rig.app = app
-        async with rig.running(origin_connections=1, origin_queue_s=1), rig.visitor() as first:
-            first.send(GET + b"\r\n")
-            await rig.until(lambda: rig.requests, "the only connection is taken")
-            assert (await rig.get()).status == 503
-
-    run(story())
+    rig.app = app
+    async with rig.running(origin_connections=1, origin_queue_s=1), rig.visitor() as first:
+        first.send(GET + b"\r\n")
+        await rig.until(lambda: rig.requests, "the only connection is taken")
+        assert (await rig.get()).status == 503

@@ -90,8 +90,8 @@ def nginx(tmp_path: Path, free_port):
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
-def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(
-    rig, run, nginx, tmp_path, arguments
+async def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(
+    rig, nginx, tmp_path, arguments
 ) -> None:
     async def curl(port: int) -> tuple[bytes, str]:
         filled = [
@@ -121,14 +121,11 @@ def test_curl_gets_through_the_gateway_what_it_gets_from_nginx(
         )
         return head if "-I" in arguments else out, err.decode()
 
-    async def story() -> None:
-        async with rig.running(origin=Origin.of(f"http://127.0.0.1:{nginx}")):
-            expected = await curl(nginx)
-            assert expected[1].strip(), "curl said nothing"
-            for _ in range(2):
-                assert await curl(rig.address[1]) == expected
-
-    run(story())
+    async with rig.running(origin=Origin.of(f"http://127.0.0.1:{nginx}")):
+        expected = await curl(nginx)
+        assert expected[1].strip(), "curl said nothing"
+        for _ in range(2):
+            assert await curl(rig.address[1]) == expected
 
 
 GATEWAY = textwrap.dedent("""

@@ -39,41 +39,37 @@ def admitted(store: LocalLedgerStore, ticket_id: bytes) -> bool:
     return found[0].standing is Standing.ADMITTED
 
 
-def test_a_journal_of_history_is_rewritten_when_it_is_flushed_and_restored_whole(
+async def test_a_journal_of_history_is_rewritten_when_it_is_flushed_and_restored_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_store, "JOURNAL_LEAST_BYTES", LEAST_BYTES)
+    store, release = await opened(tmp_path)
+    room = store.open["shop"]
+    room.ledger.tick()
+    inside = [os.urandom(12) for _ in range(30)]
+    assert all(admitted(store, visitor) for visitor in inside)
+    while (
+        room.journal.size < 3 * LEAST_BYTES
+    ):  # a record says what holds now, so old ones are history
+        for payload in room.ledger.snapshot():
+            room.journal.append(payload)
+    before = room.journal.size
+    flushing = asyncio.create_task(store.flush())
+    late = os.urandom(12)
+    await asyncio.sleep(0)
+    room.ledger.tick()
+    assert admitted(store, late), "visitors are let in while it is rewritten"
+    await flushing
+    assert room.journal.size < before / 2
+    assert room.journal.size <= max(LEAST_BYTES, JOURNAL_GROWTH * room.ledger.live_bytes())
+    await store.close()
+    release()
 
-    async def story() -> None:
-        store, release = await opened(tmp_path)
-        room = store.open["shop"]
-        room.ledger.tick()
-        inside = [os.urandom(12) for _ in range(30)]
-        assert all(admitted(store, visitor) for visitor in inside)
-        while (
-            room.journal.size < 3 * LEAST_BYTES
-        ):  # a record says what holds now, so old ones are history
-            for payload in room.ledger.snapshot():
-                room.journal.append(payload)
-        before = room.journal.size
-        flushing = asyncio.create_task(store.flush())
-        late = os.urandom(12)
-        await asyncio.sleep(0)
-        room.ledger.tick()
-        assert admitted(store, late), "visitors are let in while it is rewritten"
-        await flushing
-        assert room.journal.size < before / 2
-        assert room.journal.size <= max(LEAST_BYTES, JOURNAL_GROWTH * room.ledger.live_bytes())
-        await store.close()
-        release()
-
-        store, release = await opened(tmp_path)
-        for visitor in (*inside, late):
-            found: list[Outcome] = []
-            store.open["shop"].ledger.view(visitor, found.append)
-            assert found[0].standing is Standing.ACTIVE
-        assert store.open["shop"].ledger.gauges().active == len(inside) + 1
-        await store.close()
-        release()
-
-    asyncio.run(story())
+    store, release = await opened(tmp_path)
+    for visitor in (*inside, late):
+        found: list[Outcome] = []
+        store.open["shop"].ledger.view(visitor, found.append)
+        assert found[0].standing is Standing.ACTIVE
+    assert store.open["shop"].ledger.gauges().active == len(inside) + 1
+    await store.close()
+    release()

@@ -39,7 +39,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_hurry(monkeypatch)
 
 
-def test_a_webhook_gets_the_alert_and_its_secret_at_once(
+async def test_a_webhook_gets_the_alert_and_its_secret_at_once(
     store: StoreWithOutbox, web: WebReceiver, monkeypatch
 ) -> None:
     monkeypatch.setattr(
@@ -47,22 +47,18 @@ def test_a_webhook_gets_the_alert_and_its_secret_at_once(
     )  # so it is told, and does not find it when it looks again
     having(store, hook(f"{web.url}/hook"), policy(webhook_ids=("w1",)))
     took: list[float] = []
-
-    async def story() -> None:
-        task = asyncio.create_task(made(store).run())
-        await asyncio.sleep(0.7)  # the sender has looked, and waits
-        begun = time.monotonic()
-        await asyncio.to_thread(store.outbox.put, [alert(1)], now_ms())
-        while not web.taken:
-            await asyncio.sleep(0.005)  # a real receiver
-        took.append(time.monotonic() - begun)
-        until_written = time.monotonic() + 60
-        while store.outbox.waiting() and time.monotonic() < until_written:
-            await asyncio.sleep(0.01)  # for the history
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(story())
+    task = asyncio.create_task(made(store).run())
+    await asyncio.sleep(0.7)  # the sender has looked, and waits
+    begun = time.monotonic()
+    await asyncio.to_thread(store.outbox.put, [alert(1)], now_ms())
+    while not web.taken:
+        await asyncio.sleep(0.005)  # a real receiver
+    took.append(time.monotonic() - begun)
+    until_written = time.monotonic() + 60
+    while store.outbox.waiting() and time.monotonic() < until_written:
+        await asyncio.sleep(0.01)  # for the history
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     path, headers, body = web.requests[0]
     assert (
         path,
@@ -123,7 +119,7 @@ class SlowLook:
         return found
 
 
-def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
+async def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
     store: StoreWithOutbox,
 ) -> None:
     having(store, policy(emails=("ann@example.com",)))
@@ -137,16 +133,13 @@ def test_a_message_that_is_delivered_while_the_outbox_is_read_is_not_sent_again(
         await asyncio.to_thread(slow.read.wait, 30)
         return DeliveryOutcome()
 
-    async def story() -> None:
-        slow.sender = NotificationSender(slow, store.read, attempt, now_ms, lambda: 0.5)
-        task = asyncio.create_task(slow.sender.run())
-        await asyncio.to_thread(
-            until, lambda: store.outbox.waiting() == 0 and not slow.sender._busy, 30
-        )
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(story())
+    slow.sender = NotificationSender(slow, store.read, attempt, now_ms, lambda: 0.5)
+    task = asyncio.create_task(slow.sender.run())
+    await asyncio.to_thread(
+        until, lambda: store.outbox.waiting() == 0 and not slow.sender._busy, 30
+    )
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     assert sent == ["c1", "c2"]
 
 

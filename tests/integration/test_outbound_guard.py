@@ -79,64 +79,53 @@ async def refusal(guard: Guard, url: str, **limits: float) -> str:
     return f"{caught.type.__name__}: {caught.value}"
 
 
-def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
+async def test_of_several_addresses_only_the_allowed_ones_are_tried() -> None:
     async def resolve(_host: str, _port: int) -> list[str]:
         return ["127.0.0.2", "10.0.0.1", "127.0.0.1"]
 
-    async def story() -> None:
-        async with Receiver({"/": OK}) as server:
-            guard = Guard(HERE, resolve)
-            assert await guard.addresses("several.example", 80) == ["127.0.0.1"]
-            assert (
-                await exchange(
-                    guard, Request("GET", f"http://several.example:{server.port}/"), RequestLimits()
-                )
-            ).body == b"ok"
-            assert b"Host: several.example:" in server.heads[0]
-
-    asyncio.run(story())
-
-
-def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() -> None:
-    async def story() -> None:
-        async with Receiver(
-            {"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}
-        ) as server:
-            base = f"http://127.0.0.1:{server.port}"
-            assert (
-                await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits())
-            ).status == 302
-            followed = await exchange(
-                Guard(HERE), Request("GET", f"{base}/"), RequestLimits(redirects=1)
+    async with Receiver({"/": OK}) as server:
+        guard = Guard(HERE, resolve)
+        assert await guard.addresses("several.example", 80) == ["127.0.0.1"]
+        assert (
+            await exchange(
+                guard, Request("GET", f"http://several.example:{server.port}/"), RequestLimits()
             )
-            assert (followed.body, followed.url) == (b"ok", f"{base}/next")
-            assert "more than 5 redirects" in await refusal(
-                Guard(HERE), f"{base}/round", redirects=5
-            )
-            assert server.connections == 3 + 6
-
-    asyncio.run(story())
+        ).body == b"ok"
+        assert b"Host: several.example:" in server.heads[0]
 
 
-def test_headers_for_one_server_are_not_given_to_another() -> None:
-    async def story() -> None:
-        async with (
-            Receiver({"/": OK}) as other,
-            Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first,
-        ):
-            request = Request(
-                "POST",
-                f"http://127.0.0.1:{first.port}/",
-                (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")),
-                b"{}",
-            )
-            await exchange(Guard(HERE), request, RequestLimits(redirects=1))
-            assert b"cf-webhook-auth" in first.heads[0]
-            assert b"cf-webhook-auth" not in other.heads[0]
-            assert b"Content-Type: a/b" in other.heads[0]
-            assert other.heads[0].startswith(b"POST ")
+async def test_redirects_are_followed_only_where_they_are_wanted_and_not_for_ever() -> None:
+    async with Receiver(
+        {"/": redirect("/next"), "/next": OK, "/round": redirect("/round")}
+    ) as server:
+        base = f"http://127.0.0.1:{server.port}"
+        assert (
+            await exchange(Guard(HERE), Request("GET", f"{base}/"), RequestLimits())
+        ).status == 302
+        followed = await exchange(
+            Guard(HERE), Request("GET", f"{base}/"), RequestLimits(redirects=1)
+        )
+        assert (followed.body, followed.url) == (b"ok", f"{base}/next")
+        assert "more than 5 redirects" in await refusal(Guard(HERE), f"{base}/round", redirects=5)
+        assert server.connections == 3 + 6
 
-    asyncio.run(story())
+
+async def test_headers_for_one_server_are_not_given_to_another() -> None:
+    async with (
+        Receiver({"/": OK}) as other,
+        Receiver({"/": redirect(f"http://127.0.0.1:{other.port}/", 307)}) as first,
+    ):
+        request = Request(
+            "POST",
+            f"http://127.0.0.1:{first.port}/",
+            (("cf-webhook-auth", "secret"), ("Content-Type", "a/b")),
+            b"{}",
+        )
+        await exchange(Guard(HERE), request, RequestLimits(redirects=1))
+        assert b"cf-webhook-auth" in first.heads[0]
+        assert b"cf-webhook-auth" not in other.heads[0]
+        assert b"Content-Type: a/b" in other.heads[0]
+        assert other.heads[0].startswith(b"POST ")
 
 
 async def endless(_head: bytes, writer: asyncio.StreamWriter) -> None:
@@ -166,38 +155,32 @@ async def many_headers(_head: bytes, writer: asyncio.StreamWriter) -> None:
     )
 
 
-def test_an_endless_body_is_read_up_to_the_limit() -> None:
-    async def story() -> None:
-        async with Receiver({"/": endless}) as server:
-            answer = await exchange(
-                Guard(HERE),
-                Request("GET", f"http://127.0.0.1:{server.port}/"),
-                RequestLimits(body_max=100_000),
-            )
-            assert (len(answer.body), answer.truncated) == (100_000, True)
-
-    asyncio.run(story())
+async def test_an_endless_body_is_read_up_to_the_limit() -> None:
+    async with Receiver({"/": endless}) as server:
+        answer = await exchange(
+            Guard(HERE),
+            Request("GET", f"http://127.0.0.1:{server.port}/"),
+            RequestLimits(body_max=100_000),
+        )
+        assert (len(answer.body), answer.truncated) == (100_000, True)
 
 
 @pytest.mark.parametrize(
     ("handler", "total_s", "words"),
     [(silent, 0.4, "in time"), (drop_by_drop, 0.4, "in time"), (many_headers, 30.0, "not HTTP")],
 )
-def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(
+async def test_an_answer_that_is_too_slow_or_too_long_ends_at_the_limit(
     handler: Handler, total_s: float, words: str
 ) -> None:
-    async def story() -> None:
-        async with Receiver({"/": handler}) as server:
-            begun = time.monotonic()
-            assert words in await refusal(
-                Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s
-            )
-            assert time.monotonic() - begun < 30, "the slow ones go on for a minute and more"
-
-    asyncio.run(story())
+    async with Receiver({"/": handler}) as server:
+        begun = time.monotonic()
+        assert words in await refusal(
+            Guard(HERE), f"http://127.0.0.1:{server.port}/", total_s=total_s
+        )
+        assert time.monotonic() - begun < 30, "the slow ones go on for a minute and more"
 
 
-def test_what_goes_wrong_is_said_without_the_path_of_the_url() -> None:
+async def test_what_goes_wrong_is_said_without_the_path_of_the_url() -> None:
     async def hangs(_host: str, _port: int) -> list[str]:
         await asyncio.sleep(60)  # a name server that never answers
         return []
@@ -205,21 +188,14 @@ def test_what_goes_wrong_is_said_without_the_path_of_the_url() -> None:
     async def unknown(_host: str, _port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    async def story() -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            refused = f"http://127.0.0.1:{taken.getsockname()[1]}/T00/secret"
-            found = [
-                await refusal(Guard(HERE), refused),
-                await refusal(Guard(HERE, unknown), "http://unknown.example/secret"),
-                await refusal(Guard(HERE, hangs), "http://slow.example/secret", total_s=0.3),
-            ]
-        assert all(each.startswith("OutboundFailed") and "secret" not in each for each in found), (
-            found
-        )
-        assert found[1].endswith(
-            ": cannot resolve the name of the server: Name or service not known"
-        )
-        assert "in time" in found[2]
-
-    asyncio.run(story())
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        refused = f"http://127.0.0.1:{taken.getsockname()[1]}/T00/secret"
+        found = [
+            await refusal(Guard(HERE), refused),
+            await refusal(Guard(HERE, unknown), "http://unknown.example/secret"),
+            await refusal(Guard(HERE, hangs), "http://slow.example/secret", total_s=0.3),
+        ]
+    assert all(each.startswith("OutboundFailed") and "secret" not in each for each in found), found
+    assert found[1].endswith(": cannot resolve the name of the server: Name or service not known")
+    assert "in time" in found[2]

@@ -4,7 +4,7 @@ outages, crashes and mistakes.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,13 +27,6 @@ from greenroom.model.probe import AgentReport, CheckEvent, ProbeReport
 from greenroom.runtime.listener import AppListener, bind, bound
 from greenroom.settings.process import Address
 from greenroom.web.authenticator import make_token
-
-Story = Callable[[Path], Awaitable[None]]
-
-
-@pytest.fixture
-def play(tmp_path: Path) -> Callable[[Story], None]:
-    return lambda story: asyncio.run(story(tmp_path))
 
 
 class Front:
@@ -106,96 +99,84 @@ def status(service: HealthService) -> str:
     return condition.status if condition else "unknown"
 
 
-def test_an_agent_takes_over_the_probes_of_its_region_and_gives_them_back_when_it_ends(
-    play,
+async def test_an_agent_takes_over_the_probes_of_its_region_and_gives_them_back_when_it_ends(
+    tmp_path: Path,
 ) -> None:
-    async def story(folder: Path) -> None:
-        here, there, sink = Origin(), Origin(), Sink()
-        async with installation(folder, here, sink, "WEU", "OC") as (service, front):
-            await until(
-                lambda: service.regions("c1") == {"": "healthy"},
-                "all regions collapse into the own agent",
-            )
-            async with agent(front, "paris", "WEU", there):
-                await until(
-                    lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict"
-                )
-                probes = here.probes
-                await until(lambda: there.probes >= 3, "probes there")
-                assert here.probes <= probes + 1, "nothing is probed twice"
-                there.up = False
-                await until(lambda: sink.kept, "an alert")
-                assert sink.kept[0].data["failing_regions"] == "WEU"
-            await until(
-                lambda: service.regions("c1").get("") == "healthy", "the own agent probes again"
-            )
-            assert [known.name for known, _ in service.agents()] == []
-
-    play(story)
+    here, there, sink = Origin(), Origin(), Sink()
+    async with installation(tmp_path, here, sink, "WEU", "OC") as (service, front):
+        await until(
+            lambda: service.regions("c1") == {"": "healthy"},
+            "all regions collapse into the own agent",
+        )
+        async with agent(front, "paris", "WEU", there):
+            await until(lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict")
+            probes = here.probes
+            await until(lambda: there.probes >= 3, "probes there")
+            assert here.probes <= probes + 1, "nothing is probed twice"
+            there.up = False
+            await until(lambda: sink.kept, "an alert")
+            assert sink.kept[0].data["failing_regions"] == "WEU"
+        await until(
+            lambda: service.regions("c1").get("") == "healthy", "the own agent probes again"
+        )
+        assert [known.name for known, _ in service.agents()] == []
 
 
-def test_a_region_is_decided_by_two_of_three_and_an_agent_that_dies_without_a_word_is_seen_as_lost(
-    play, monkeypatch
+async def test_a_region_is_decided_by_two_of_three_and_an_agent_that_dies_without_a_word_is_seen_as_lost(
+    tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr("greenroom.health.service.REPORT_EVERY_MS", 300)
-
-    async def story(folder: Path) -> None:
-        good, bad, sink = Origin(), Origin(up=False), Sink()
-        async with (
-            installation(folder, Origin(), sink, "WEU") as (service, front),
-            contextlib.AsyncExitStack() as agents,
-        ):
-            for name in ("one", "two"):
-                await agents.enter_async_context(agent(front, name, "WEU", good))
-            async with agent(front, "three", "WEU", bad, goodbye=False):
-                await until(
-                    lambda: bad.probes >= 2 and service.regions("c1") == {"WEU": "healthy"},
-                    "one against two",
-                )
+    good, bad, sink = Origin(), Origin(up=False), Sink()
+    async with (
+        installation(tmp_path, Origin(), sink, "WEU") as (service, front),
+        contextlib.AsyncExitStack() as agents,
+    ):
+        for name in ("one", "two"):
+            await agents.enter_async_context(agent(front, name, "WEU", good))
+        async with agent(front, "three", "WEU", bad, goodbye=False):
             await until(
-                lambda: [known.name for known, lost in service.agents() if lost] == ["three"],
-                "it is lost",
+                lambda: bad.probes >= 2 and service.regions("c1") == {"WEU": "healthy"},
+                "one against two",
             )
-            await until(lambda: status(service) == "healthy", "one of three is not missed")
-            good.up = False
-            await until(lambda: status(service) == "unhealthy", "two of three is enough")
-
-    play(story)
-
-
-def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_verdict(
-    play,
-) -> None:
-    async def story(folder: Path) -> None:
-        there, sink = Origin(), Sink()
-        async with (
-            installation(folder, Origin(), sink, "WEU") as (service, front),
-            agent(front, "paris", "WEU", there),
-        ):
-            await until(lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict")
-            await front.stop()
-            cut_ms, there.up = CLOCK.now_ms(), False
-            await until(
-                lambda: there.probes and CLOCK.now_ms() > cut_ms + 2_500,
-                "an outage that nobody can report",
-            )
-            there.up = True
-            probes = there.probes
-            await until(lambda: there.probes > probes, "it is over")
-            await front.start()
-            wanted = EventQuestion(cut_ms, CLOCK.now_ms() + 60_000, region="WEU")
-            await until(
-                lambda: any(not event.healthy for event in service.history.events(wanted)),
-                "the log knows of the outage",
-            )
-            await until(lambda: status(service) == "healthy", "and it is over")
-        assert [alert.state for alert in sink.kept] in ([], ["start", "end"])
-        found = agent_events(folder, cut_ms)
-        assert len({(event.at_ms, event.agent) for event in found}) == len(found), (
-            "nothing was written down twice"
+        await until(
+            lambda: [known.name for known, lost in service.agents() if lost] == ["three"],
+            "it is lost",
         )
+        await until(lambda: status(service) == "healthy", "one of three is not missed")
+        good.up = False
+        await until(lambda: status(service) == "unhealthy", "two of three is enough")
 
-    play(story)
+
+async def test_an_agent_that_is_cut_off_goes_on_and_reports_later_without_moving_the_verdict(
+    tmp_path: Path,
+) -> None:
+    there, sink = Origin(), Sink()
+    async with (
+        installation(tmp_path, Origin(), sink, "WEU") as (service, front),
+        agent(front, "paris", "WEU", there),
+    ):
+        await until(lambda: service.regions("c1") == {"WEU": "healthy"}, "the agent's verdict")
+        await front.stop()
+        cut_ms, there.up = CLOCK.now_ms(), False
+        await until(
+            lambda: there.probes and CLOCK.now_ms() > cut_ms + 2_500,
+            "an outage that nobody can report",
+        )
+        there.up = True
+        probes = there.probes
+        await until(lambda: there.probes > probes, "it is over")
+        await front.start()
+        wanted = EventQuestion(cut_ms, CLOCK.now_ms() + 60_000, region="WEU")
+        await until(
+            lambda: any(not event.healthy for event in service.history.events(wanted)),
+            "the log knows of the outage",
+        )
+        await until(lambda: status(service) == "healthy", "and it is over")
+    assert [alert.state for alert in sink.kept] in ([], ["start", "end"])
+    found = agent_events(tmp_path, cut_ms)
+    assert len({(event.at_ms, event.agent) for event in found}) == len(found), (
+        "nothing was written down twice"
+    )
 
 
 def agent_events(folder: Path, since_ms: int) -> list[CheckEvent]:
@@ -212,96 +193,85 @@ def agent_events(folder: Path, since_ms: int) -> list[CheckEvent]:
 @pytest.mark.parametrize(
     ("scope", "region", "reason"), [("read", "WEU", "probe"), ("probe", "MARS", "region")]
 )
-def test_an_agent_that_can_never_report_says_why_and_ends(
-    play, scope: str, region: str, reason: str
+async def test_an_agent_that_can_never_report_says_why_and_ends(
+    tmp_path: Path, scope: str, region: str, reason: str
 ) -> None:
-    async def story(folder: Path) -> None:
-        async with serving(folder, Origin(), Sink(), checks=[a_check()]) as service:
-            front = Front(folder, service, scope)
-            await front.start()
-            with pytest.raises(ReportFailed, match=reason) as refused:
-                async with agent(front, "paris", region, Origin()) as task:
-                    await asyncio.wait_for(asyncio.shield(task), 60)
-            assert refused.value.hopeless
-            await front.stop()
-            front.store.close()
-
-    play(story)
+    async with serving(tmp_path, Origin(), Sink(), checks=[a_check()]) as service:
+        front = Front(tmp_path, service, scope)
+        await front.start()
+        with pytest.raises(ReportFailed, match=reason) as refused:
+            async with agent(front, "paris", region, Origin()) as task:
+                await asyncio.wait_for(asyncio.shield(task), 60)
+        assert refused.value.hopeless
+        await front.stop()
+        front.store.close()
 
 
-def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_counts_once(
-    play,
+async def test_two_agents_of_one_name_are_told_apart_and_a_batch_that_comes_twice_counts_once(
+    tmp_path: Path,
 ) -> None:
-    async def story(folder: Path) -> None:
-        async with (
-            installation(folder, Origin(), Sink(), "WEU") as (service, front),
-            agent(front, "paris", "WEU", Origin()),
-        ):
-            await until(lambda: service.agents(), "the first agent")
-            link = AgentLink([front.url], front.token, "paris")
-            with pytest.raises(ReportFailed, match="another agent reports as 'paris'") as refused:
-                await link.send(AgentReport("WEU", "another-session", 1))
-            assert not refused.value.hopeless
-            fresh = AgentLink([front.url], front.token, "rome")
-            report = AgentReport("WEU", "session-1", 1, "", [ProbeReport("c1", 100, rtt_ms=7.0)])
-            orders = await fresh.send(report)
-            assert [check.id for check in orders.checks or ()] == ["c1"]
-            again = await fresh.send(
-                AgentReport("WEU", "session-1", 1, orders.revision, report.reports)
-            )
-            assert again.checks is None, "it has them already"
-            wanted = EventQuestion(0, CLOCK.now_ms() + 1, region="WEU")
-            await until(
-                lambda: [
-                    event for event in service.history.events(wanted) if event.agent == "rome"
-                ],
-                "its event",
-            )
-            await asyncio.sleep(1.2)  # longer than it takes to write another one down
-            assert (
-                len([event for event in service.history.events(wanted) if event.agent == "rome"])
-                == 1
-            )
-
-    play(story)
+    async with (
+        installation(tmp_path, Origin(), Sink(), "WEU") as (service, front),
+        agent(front, "paris", "WEU", Origin()),
+    ):
+        await until(lambda: service.agents(), "the first agent")
+        link = AgentLink([front.url], front.token, "paris")
+        with pytest.raises(ReportFailed, match="another agent reports as 'paris'") as refused:
+            await link.send(AgentReport("WEU", "another-session", 1))
+        assert not refused.value.hopeless
+        fresh = AgentLink([front.url], front.token, "rome")
+        report = AgentReport("WEU", "session-1", 1, "", [ProbeReport("c1", 100, rtt_ms=7.0)])
+        orders = await fresh.send(report)
+        assert [check.id for check in orders.checks or ()] == ["c1"]
+        again = await fresh.send(
+            AgentReport("WEU", "session-1", 1, orders.revision, report.reports)
+        )
+        assert again.checks is None, "it has them already"
+        wanted = EventQuestion(0, CLOCK.now_ms() + 1, region="WEU")
+        await until(
+            lambda: [event for event in service.history.events(wanted) if event.agent == "rome"],
+            "its event",
+        )
+        await asyncio.sleep(1.2)  # longer than it takes to write another one down
+        assert (
+            len([event for event in service.history.events(wanted) if event.agent == "rome"]) == 1
+        )
 
 
-def test_thirteen_regions_with_three_agents_each_decide_by_seven(play, monkeypatch) -> None:
+async def test_thirteen_regions_with_three_agents_each_decide_by_seven(
+    tmp_path: Path, monkeypatch
+) -> None:
     """Every agent over a connection of its own. The origin dies for six regions, then for a
     seventh; then whole regions are lost.
     """
     monkeypatch.setattr("greenroom.health.service.REPORT_EVERY_MS", 1_000)
-
-    async def story(folder: Path) -> None:
-        views = {region: Origin() for region in REGIONS}
-        sink, crowd = Sink(), contextlib.AsyncExitStack()
-        async with installation(folder, Origin(), sink, "ALL_REGIONS") as (service, front), crowd:
-            for region in REGIONS:
-                for number in range(3):
-                    await crowd.enter_async_context(
-                        agent(front, f"{region}-{number}", region, views[region], goodbye=False)
-                    )
-            await until(
-                lambda: list(service.regions("c1").values()) == ["healthy"] * 13,
-                "every region is heard",
-            )
-            for region in REGIONS[:6]:
-                views[region].up = False
-            await until(
-                lambda: list(service.regions("c1").values()).count("unhealthy") == 6,
-                "six regions see it",
-            )
-            await asyncio.sleep(1.5)  # longer than an interval: six must never be enough
-            await until(lambda: status(service) == "healthy", "seven of thirteen are enough")
-            assert sink.kept == []
-            views[REGIONS[6]].up = False
-            await until(lambda: sink.kept, "seven regions are enough")
-            assert sink.kept[0].data["failing_regions"].count(",") == 6
-            for view in views.values():
-                view.up = True
-            await until(lambda: len(sink.kept) == 2, "the end")
-            await crowd.aclose()
-            await until(lambda: status(service) == "unknown", "too few report")
-        assert [alert.state for alert in sink.kept] == ["start", "end"]
-
-    play(story)
+    views = {region: Origin() for region in REGIONS}
+    sink, crowd = Sink(), contextlib.AsyncExitStack()
+    async with installation(tmp_path, Origin(), sink, "ALL_REGIONS") as (service, front), crowd:
+        for region in REGIONS:
+            for number in range(3):
+                await crowd.enter_async_context(
+                    agent(front, f"{region}-{number}", region, views[region], goodbye=False)
+                )
+        await until(
+            lambda: list(service.regions("c1").values()) == ["healthy"] * 13,
+            "every region is heard",
+        )
+        for region in REGIONS[:6]:
+            views[region].up = False
+        await until(
+            lambda: list(service.regions("c1").values()).count("unhealthy") == 6,
+            "six regions see it",
+        )
+        await asyncio.sleep(1.5)  # longer than an interval: six must never be enough
+        await until(lambda: status(service) == "healthy", "seven of thirteen are enough")
+        assert sink.kept == []
+        views[REGIONS[6]].up = False
+        await until(lambda: sink.kept, "seven regions are enough")
+        assert sink.kept[0].data["failing_regions"].count(",") == 6
+        for view in views.values():
+            view.up = True
+        await until(lambda: len(sink.kept) == 2, "the end")
+        await crowd.aclose()
+        await until(lambda: status(service) == "unknown", "too few report")
+    assert [alert.state for alert in sink.kept] == ["start", "end"]

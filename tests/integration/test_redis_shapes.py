@@ -94,33 +94,29 @@ def test_when_a_replica_takes_over_sessions_stay_and_unused_permits_are_void(
     in_house(f"redis+sentinel://127.0.0.1:{sentinel.port}/shop", story)
 
 
-def test_a_process_begins_and_holds_visitors_while_no_cluster_can_be_reached(
+async def test_a_process_begins_and_holds_visitors_while_no_cluster_can_be_reached(
     tmp_path: Path, started: list[RedisServer]
 ) -> None:
     port = free_port(and_at=10_000)
     link, errors = Link(f"redis+cluster://127.0.0.1:{port}"), list[BaseException]()
     shared = SharedLedgers(link, link, "here", ("here",))
-
-    async def story() -> None:
-        clock = ServerClock(MonotonicClock())
-        names = lambda: ("here",)  # noqa: E731
-        store = SharedLedgerStore(shared, names, tmp_path, clock, lambda _: None, errors.append)
-        await store.exchange_keys()
-        await store.restore(lambda _: (small_room(),))
-        assert store.failing
-        server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes", port=port)
-        started.append(server)
+    clock = ServerClock(MonotonicClock())
+    names = lambda: ("here",)  # noqa: E731
+    store = SharedLedgerStore(shared, names, tmp_path, clock, lambda _: None, errors.append)
+    await store.exchange_keys()
+    await store.restore(lambda _: (small_room(),))
+    assert store.failing
+    server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes", port=port)
+    started.append(server)
+    await store._look()
+    assert store.failing, "it has no slots"
+    server.client().execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+    end_s = time.monotonic() + 60
+    while store.failing:
+        assert time.monotonic() < end_s, "it does not go on"
+        await asyncio.sleep(0.1)  # the nodes agree, and the map is read again, by their clocks
         await store._look()
-        assert store.failing, "it has no slots"
-        server.client().execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
-        end_s = time.monotonic() + 60
-        while store.failing:
-            assert time.monotonic() < end_s, "it does not go on"
-            await asyncio.sleep(0.1)  # the nodes agree, and the map is read again, by their clocks
-            await store._look()
-        await store.close()
-
-    asyncio.run(story())
+    await store.close()
     assert errors == []
 
 

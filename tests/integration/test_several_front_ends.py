@@ -59,7 +59,7 @@ def get(address: Any) -> bytes:
         return response.read()
 
 
-def test_two_front_ends_share_limits_counts_reloads_and_the_end(
+async def test_two_front_ends_share_limits_counts_reloads_and_the_end(
     tmp_path: Path, origin: Any
 ) -> None:
     path, made, said = tmp_path / "greenroom.toml", [], []
@@ -71,37 +71,34 @@ def test_two_front_ends_share_limits_counts_reloads_and_the_end(
         made.append(Second(config, decisions))
         return made[0]
 
-    async def story() -> None:
-        process = Process(FileSource(path), said.append, front_ends=[make])
-        running = asyncio.create_task(process.run())
-        await asyncio.wait_for(process.ready.wait(), 60)
-        second: Second = made[0]
-
-        def visit() -> Given:
-            return second.request("GET", "/", PAGE)
-
-        assert visit().body == b"origin"
-        assert b"line" in await asyncio.to_thread(get, process.listen), (
-            "the one place is taken at the other front end"
-        )
-        assert process.state().rooms[0].requests == {"admitted": 1, "held": 1}
-        written(2)
-        await process._followed.reloader.reload()
-        end = asyncio.get_running_loop().time() + 60
-        while visit().body != b"origin":  # the coordinator grants the new permit in its own time
-            assert asyncio.get_running_loop().time() < end, "the second place is not given"
-            await asyncio.sleep(0.1)  # as above
-        assert visit().status == 200
-        assert b"line" in visit().body
-        process.stopping.set()
-        await asyncio.wait_for(running, 60)
-        assert second.story == [
-            "made for 1",
-            "started",
-            "configured for 2",
-            "drained within 30 s",
-            "closed",
-        ]
-
     written(1)
-    asyncio.run(story())
+    process = Process(FileSource(path), said.append, front_ends=[make])
+    running = asyncio.create_task(process.run())
+    await asyncio.wait_for(process.ready.wait(), 60)
+    second: Second = made[0]
+
+    def visit() -> Given:
+        return second.request("GET", "/", PAGE)
+
+    assert visit().body == b"origin"
+    assert b"line" in await asyncio.to_thread(get, process.listen), (
+        "the one place is taken at the other front end"
+    )
+    assert process.state().rooms[0].requests == {"admitted": 1, "held": 1}
+    written(2)
+    await process._followed.reloader.reload()
+    end = asyncio.get_running_loop().time() + 60
+    while visit().body != b"origin":  # the coordinator grants the new permit in its own time
+        assert asyncio.get_running_loop().time() < end, "the second place is not given"
+        await asyncio.sleep(0.1)  # as above
+    assert visit().status == 200
+    assert b"line" in visit().body
+    process.stopping.set()
+    await asyncio.wait_for(running, 60)
+    assert second.story == [
+        "made for 1",
+        "started",
+        "configured for 2",
+        "drained within 30 s",
+        "closed",
+    ]

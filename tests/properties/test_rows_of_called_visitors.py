@@ -103,32 +103,26 @@ def test_a_row_exists_only_while_its_place_does(steps: list[tuple[str, int]]) ->
 async def stays(*_: object) -> None: ...
 
 
-def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
+async def test_a_row_follows_a_place_whose_move_nobody_told(tmp_path: Path) -> None:
     """The process died behind the move, or another data center is quicker."""
-
-    async def story() -> None:
-        opened = sites_in(tmp_path)(
-            host="shop.example", total_active_users=100, call_after_minutes=1
-        )
-        site = CallSite(tmp_path, opened, 1, CallTable())
-        waiting = site.joins(count=6)
-        await site.asks_if_in_line(waiting, "ann@mail.example")
-        before = await site.store.ids()
-        site.calling.desk.move = stays  # type: ignore[union-attr,method-assign]
-        await move(site, waiting)
-        await site.sender.look()
-        after = await site.store.ids()
-        assert len(after) == 1
-        assert after != before
-        site.site.clock.ms += LOOK_MAX_MS
-        await site.sender.look()
-        assert await site.store.ids() == after
-
-    asyncio.run(story())
+    opened = sites_in(tmp_path)(host="shop.example", total_active_users=100, call_after_minutes=1)
+    site = CallSite(tmp_path, opened, 1, CallTable())
+    waiting = site.joins(count=6)
+    await site.asks_if_in_line(waiting, "ann@mail.example")
+    before = await site.store.ids()
+    site.calling.desk.move = stays  # type: ignore[union-attr,method-assign]
+    await move(site, waiting)
+    await site.sender.look()
+    after = await site.store.ids()
+    assert len(after) == 1
+    assert after != before
+    site.site.clock.ms += LOOK_MAX_MS
+    await site.sender.look()
+    assert await site.store.ids() == after
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_place_that_moves_before_the_sender_knows_it_is_drawn_keeps_it(
+async def test_a_place_that_moves_before_the_sender_knows_it_is_drawn_keeps_it(
     tmp_path: Path, told: bool
 ) -> None:
     start_ms = START_MS + 1_500_000
@@ -137,43 +131,39 @@ def test_a_place_that_moves_before_the_sender_knows_it_is_drawn_keeps_it(
         event_end_ms=start_ms + 36_000_000, shuffle_at_event_start=True,
     )  # fmt: skip
     room = small_room(host="shop.example", new_users_per_minute=1, call_after_minutes=1)
-
-    async def story() -> None:
-        opened = Site(tmp_path, room, events=(event,))
-        site = CallSite(tmp_path, opened, 1, CallTable())
-        opened.advance(60_000)
-        waiting = site.joins(count=40)
-        await site.asks_if_in_line(waiting, "ann@mail.example")
-        site.others.append(waiting)
-        await site.passes(start_ms - 30_000 - opened.clock.ms)
-        ((room_id, old),) = await site.store.ids()
-        before = await site.calls.get(room_id, old)
-        assert before is not None
-        while opened.clock.ms < start_ms + 6_000:  # the sender does not look
-            opened.advance(LOOK_MS)
-            for browser in site.others:
-                browser.visit()
-        draw = opened.decisions.table.rooms[room_id].now.draw
-        assert draw is not None
-        place = draw.key(old, before[0].key)
-        assert place != before[0].key
-        desk = site.calling.desk
-        assert isinstance(desk, Desk)
-        if not told:
-            desk.move = stays  # type: ignore[method-assign]
-        await move(site, waiting)
-        await asyncio.gather(*desk._tasks)
-        await site.sender.look()
-        ((_, new),) = await site.store.ids()
-        after = await site.calls.get(room_id, new)
-        assert after is not None
-        assert new != old
-        assert draw.key(new, after[0].key) == place
-
-    asyncio.run(story())
+    opened = Site(tmp_path, room, events=(event,))
+    site = CallSite(tmp_path, opened, 1, CallTable())
+    opened.advance(60_000)
+    waiting = site.joins(count=40)
+    await site.asks_if_in_line(waiting, "ann@mail.example")
+    site.others.append(waiting)
+    await site.passes(start_ms - 30_000 - opened.clock.ms)
+    ((room_id, old),) = await site.store.ids()
+    before = await site.calls.get(room_id, old)
+    assert before is not None
+    while opened.clock.ms < start_ms + 6_000:  # the sender does not look
+        opened.advance(LOOK_MS)
+        for browser in site.others:
+            browser.visit()
+    draw = opened.decisions.table.rooms[room_id].now.draw
+    assert draw is not None
+    place = draw.key(old, before[0].key)
+    assert place != before[0].key
+    desk = site.calling.desk
+    assert isinstance(desk, Desk)
+    if not told:
+        desk.move = stays  # type: ignore[method-assign]
+    await move(site, waiting)
+    await asyncio.gather(*desk._tasks)
+    await site.sender.look()
+    ((_, new),) = await site.store.ids()
+    after = await site.calls.get(room_id, new)
+    assert after is not None
+    assert new != old
+    assert draw.key(new, after[0].key) == place
 
 
-def test_after_a_start_the_first_estimate_counts_all_who_are_away(
+async def test_after_a_start_the_first_estimate_counts_all_who_are_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[int, int] = {}
@@ -182,23 +172,18 @@ def test_after_a_start_the_first_estimate_counts_all_who_are_away(
         told[call.key] = more[3]
         return step(call, *more)
 
-    async def story() -> None:
-        opened = sites_in(tmp_path)(
-            host="shop.example", total_active_users=100, call_after_minutes=1
-        )
-        site = CallSite(tmp_path, opened, 1, CallTable())
-        for _ in range(9):
-            site.others.append(site.joins())
-        for number, browser in reversed(list(enumerate(site.others))):
-            await site.asks_if_in_line(browser, f"v{number}@mail.example")
-        site.site.advance(60_000)  # all close the page
-        monkeypatch.setattr("greenroom.calls.sender.step", noted)
-        await sender_like(site).look()
-        asked = await site.rows()
-        assert asked > 5
-        assert [told[key] for key in sorted(told)] == list(range(asked))
-
-    asyncio.run(story())
+    opened = sites_in(tmp_path)(host="shop.example", total_active_users=100, call_after_minutes=1)
+    site = CallSite(tmp_path, opened, 1, CallTable())
+    for _ in range(9):
+        site.others.append(site.joins())
+    for number, browser in reversed(list(enumerate(site.others))):
+        await site.asks_if_in_line(browser, f"v{number}@mail.example")
+    site.site.advance(60_000)  # all close the page
+    monkeypatch.setattr("greenroom.calls.sender.step", noted)
+    await sender_like(site).look()
+    asked = await site.rows()
+    assert asked > 5
+    assert [told[key] for key in sorted(told)] == list(range(asked))
 
 
 # -- one message of a kind ---------------------------------------------------------------------------

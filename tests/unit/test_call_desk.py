@@ -266,22 +266,18 @@ def test_a_store_that_fails_is_not_said_to_have_ended_anything(tmp_path: Path) -
         ("http://push.example/a", False),
     ],
 )
-def test_no_visitor_reaches_what_the_settings_allow_operators(
+async def test_no_visitor_reaches_what_the_settings_allow_operators(
     tmp_path: Path, endpoint: str, usable: bool
 ) -> None:
     guard = Guard(OutboundPolicy(ports=(), allowed=("10.0.0.0/8",)))
     notifications: Any = SimpleNamespace(guard=guard, mail_ready=False, mail_server=None)
     decision: Any = SimpleNamespace(calling=SimpleNamespace(desk=None))
-
-    async def story() -> None:
-        calls = ProcessCalls(None, tmp_path, HandClock(), decision, notifications, pytest.fail)
-        desk = decision.calling.desk
-        ours = desk.channels()
-        push = replace(
-            CALL, channel=PUSH, to=endpoint, p256dh=ours.key, auth="a" * 22, vapid=ours.vapid
-        )
-        assert (await desk.put(ROOM, TICKET, push, "192.0.2.1") != "invalid") is usable
-        assert calls._sender._guard().policy == guard.for_visitors().policy
-        await calls.close()
-
-    asyncio.run(story())
+    calls = ProcessCalls(None, tmp_path, HandClock(), decision, notifications, pytest.fail)
+    desk = decision.calling.desk
+    ours = desk.channels()
+    push = replace(
+        CALL, channel=PUSH, to=endpoint, p256dh=ours.key, auth="a" * 22, vapid=ours.vapid
+    )
+    assert (await desk.put(ROOM, TICKET, push, "192.0.2.1") != "invalid") is usable
+    assert calls._sender._guard().policy == guard.for_visitors().policy
+    await calls.close()

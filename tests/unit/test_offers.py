@@ -1,6 +1,5 @@
 """What is left: what operators may say, what visitors are told of it, and when they are warned."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -208,44 +207,41 @@ class Service:
         return self.desk.do(plan)
 
 
-def test_what_the_application_says_is_written_once_and_what_is_wrong_is_logged_once(
+async def test_what_the_application_says_is_written_once_and_what_is_wrong_is_logged_once(
     config_service: DeskInMemory, room: tuple[str, str]
 ) -> None:
-    async def story() -> None:
-        service = Service(config_service)
-        offers = OriginOffers(service)  # type: ignore[arg-type]
-        shop = config_service.known.rooms[room[1]].record
+    service = Service(config_service)
+    offers = OriginOffers(service)  # type: ignore[arg-type]
+    shop = config_service.known.rooms[room[1]].record
 
-        async def says(*values: Any) -> list[str]:
-            """The newest of these counts. What is left then."""
-            for value in values:
-                said = value if isinstance(value, bytes) else json.dumps(value).encode()
-                offers.said(shop, said)
-            await offers.write()
-            return [one.available for one in config_service.known.offers_of(room[1]) or ()]
+    async def says(*values: Any) -> list[str]:
+        """The newest of these counts. What is left then."""
+        for value in values:
+            said = value if isinstance(value, bytes) else json.dumps(value).encode()
+            offers.said(shop, said)
+        await offers.write()
+        return [one.available for one in config_service.known.offers_of(room[1]) or ()]
 
-        assert await says([STALLS], [STALLS, CIRCLE]) == ["few", "12"]
-        assert await says([STALLS, CIRCLE], [CIRCLE | {"available": "12"}, STALLS]) == ["12", "few"]
-        assert await says([CIRCLE | {"as_of": "2026-11-27T08:00:00Z"}, STALLS]) == ["12", "few"]
-        assert service.authors == ["application"] * 2
-        with capture_logs() as logs:
-            for wrong in (
-                b"few",
-                b"\xff",
-                {},
-                [{"name": "a"}],
-                b"[" * 8_000,
-                b"[" * 9_000,
-                [STALLS] * 21,
-            ):
-                assert await says(wrong) == ["12", "few"]
-        assert [(one["event"], one["room"]) for one in logs] == [("offers_header_refused", "shop")]
-        assert await says([]) == []
-        with capture_logs() as logs:
-            await says(b"few")
-        assert len(logs) == 1
-
-    asyncio.run(story())
+    assert await says([STALLS], [STALLS, CIRCLE]) == ["few", "12"]
+    assert await says([STALLS, CIRCLE], [CIRCLE | {"available": "12"}, STALLS]) == ["12", "few"]
+    assert await says([CIRCLE | {"as_of": "2026-11-27T08:00:00Z"}, STALLS]) == ["12", "few"]
+    assert service.authors == ["application"] * 2
+    with capture_logs() as logs:
+        for wrong in (
+            b"few",
+            b"\xff",
+            {},
+            [{"name": "a"}],
+            b"[" * 8_000,
+            b"[" * 9_000,
+            [STALLS] * 21,
+        ):
+            assert await says(wrong) == ["12", "few"]
+    assert [(one["event"], one["room"]) for one in logs] == [("offers_header_refused", "shop")]
+    assert await says([]) == []
+    with capture_logs() as logs:
+        await says(b"few")
+    assert len(logs) == 1
 
 
 @pytest.mark.parametrize("allowed", [False, True])

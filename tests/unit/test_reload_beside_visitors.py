@@ -36,42 +36,36 @@ class LongFile:
         return ()
 
 
-def test_visitors_are_served_while_a_configuration_is_read() -> None:
+async def test_visitors_are_served_while_a_configuration_is_read() -> None:
     source, applied = LongFile(), []
 
     async def apply(config) -> None:
         applied.append(config)
 
-    async def story() -> None:
-        reloader = Reloader(source, source.config, apply, lambda: 1, ())
-        watching = asyncio.create_task(reloader.watch())
-        reloader.ask()
-        while not (reloader.state.reloads or watching.done()):
-            await asyncio.sleep(0.01)  # the event loop is free: a visitor would be served now
-            source.served.set()
-        watching.cancel()
-
-    asyncio.run(story())
+    reloader = Reloader(source, source.config, apply, lambda: 1, ())
+    watching = asyncio.create_task(reloader.watch())
+    reloader.ask()
+    while not (reloader.state.reloads or watching.done()):
+        await asyncio.sleep(0.01)  # the event loop is free: a visitor would be served now
+        source.served.set()
+    watching.cancel()
     assert applied == [source.config]
 
 
-def test_an_unexpected_fault_is_told_as_a_configuration_that_is_not_in_use() -> None:
+async def test_an_unexpected_fault_is_told_as_a_configuration_that_is_not_in_use() -> None:
     source = LongFile()
     source.served.set()
 
     async def apply(_config: ProcessConfig) -> None:
         raise KeyError("x")
 
-    async def story() -> None:
-        reloader = Reloader(source, source.config, apply, lambda: 1, ())
-        with pytest.raises(KeyError):
-            await reloader.reload()
-        assert (reloader.state.reloads, reloader.state.failures) == (0, 1)
-        assert [str(problem) for problem in reloader.state.problems] == [
-            "file: cannot be used (KeyError): this is a fault of greenroom"
-        ]
-
-    asyncio.run(story())
+    reloader = Reloader(source, source.config, apply, lambda: 1, ())
+    with pytest.raises(KeyError):
+        await reloader.reload()
+    assert (reloader.state.reloads, reloader.state.failures) == (0, 1)
+    assert [str(problem) for problem in reloader.state.problems] == [
+        "file: cannot be used (KeyError): this is a fault of greenroom"
+    ]
 
 
 def test_so_is_one_in_a_revision_of_the_store(tmp_path: Path) -> None:

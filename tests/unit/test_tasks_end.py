@@ -19,18 +19,15 @@ async def deaf(deafness: list[int]) -> None:
                 raise
 
 
-def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
-    async def story() -> None:
-        tasks = [asyncio.create_task(deaf([times])) for times in (0, 1, 2)]
-        await asyncio.sleep(0)  # each is in its loop now
-        await asyncio.wait_for(ended(tasks), 20)
-        assert all(task.done() for task in tasks)
-        await ended(tasks)  # nothing is left to do
-
-    asyncio.run(story())
+async def test_tasks_that_miss_a_cancellation_are_cancelled_again() -> None:
+    tasks = [asyncio.create_task(deaf([times])) for times in (0, 1, 2)]
+    await asyncio.sleep(0)  # each is in its loop now
+    await asyncio.wait_for(ended(tasks), 20)
+    assert all(task.done() for task in tasks)
+    await ended(tasks)  # nothing is left to do
 
 
-def test_a_process_ends_although_the_library_of_a_loop_swallows_the_cancellation(
+async def test_a_process_ends_although_the_library_of_a_loop_swallows_the_cancellation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`asyncio.wait_for` of Python 3.11 returns what it has when the cancellation comes as the wait
@@ -47,10 +44,7 @@ def test_a_process_ends_although_the_library_of_a_loop_swallows_the_cancellation
             await asyncio.sleep(0)
             ended_work.append("told")
 
-    async def story() -> None:
-        async with asyncio.timeout(20), beside(errors.append, lambda: deaf([1]), ends_with_work):
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-
-    asyncio.run(story())
+    async with asyncio.timeout(20), beside(errors.append, lambda: deaf([1]), ends_with_work):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
     assert (errors, ended_work) == ([], ["told"])

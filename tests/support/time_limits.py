@@ -106,6 +106,7 @@ class Controller:
         names = ", ".join(sorted(self.running))
         pytest.exit(f"the run took longer than its limit; running now: {names}", returncode=1)
 
+    @pytest.hookimpl(tryfirst=True)  # before the reporter says that it runs
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.running.add(nodeid)
 

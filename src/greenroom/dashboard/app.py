@@ -147,9 +147,11 @@ class Dashboard:
     def _answer(self, row: PageRoute) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             if not _protected(request):
-                return await self._told(request, 403, "This connection is not encrypted", _NO_TLS)
+                page = self._page(request)
+                return await self._told(page, 403, "This connection is not encrypted", _NO_TLS)
             known, session = await run_in_threadpool(self._who, request)
-            refusal = await self._turned_back(row, request, known, session)
+            page = self._page(request, known, session)
+            refusal = await self._turned_back(row, page)
             if refusal is not None:
                 return refusal
             form: Form = {}
@@ -161,11 +163,12 @@ class Dashboard:
                 if not meant:
                     misnamed = _misnamed(request)
                     if misnamed is not None:
+                        page = self._page(request)
                         return await self._told(
-                            request, 403, "This form came from another address", misnamed
+                            page, 403, "This form came from another address", misnamed
                         )
                     return await self._told(
-                        request, 403, "This form is not valid any more", _NOT_MEANT, session, known
+                        page, 403, "This form is not valid any more", _NOT_MEANT
                     )
             page = self._page(request, known, session, form)
             if inspect.iscoroutinefunction(row.function):
@@ -182,34 +185,28 @@ class Dashboard:
         known = self.config.store.read()
         return known, self.sign_in.find(known, sent_cookie(request, SESSION_COOKIE))
 
-    async def _turned_back(
-        self,
-        row: PageRoute,
-        request: Request,
-        known: Configuration,
-        session: DashboardSession | None,
-    ) -> Response | None:
+    async def _turned_back(self, row: PageRoute, page: PageRequest) -> Response | None:
         if row.role is None:
             return None
-        if session is None:
-            return _to_sign_in(request)
-        person = session.person
+        if page.session is None:
+            return _to_sign_in(page.request)
+        person = page.session.person
         if not person.may(row.role) or (row.reach is RouteReach.WHOLE and person.zone_ids):
             needed = (
                 f"It needs the role {row.role.word}."
                 if not person.may(row.role)
                 else "It concerns all zones, and you have some."
             )
-            return await self._told(request, 403, "You may not do this", needed, session, known)
-        if row.reach is RouteReach.ZONE and not person.sees(request.path_params["zone_id"]):
-            return await self._told(request, 404, "Page not found", "", session, known)
+            return await self._told(page, 403, "You may not do this", needed)
+        if row.reach is RouteReach.ZONE and not person.sees(page.request.path_params["zone_id"]):
+            return await self._told(page, 404, "Page not found")
         return None
 
     def _page(
         self,
         request: Request,
-        known: Configuration,
-        session: DashboardSession | None,
+        known: Configuration | None = None,
+        session: DashboardSession | None = None,
         form: Form | None = None,
     ) -> PageRequest:
         prefix = request.scope.get(PREFIX, "")
@@ -218,46 +215,34 @@ class Dashboard:
             page_frame(),
             self.config,
             self.parts,
-            known=known,
+            known=known or Configuration(),
             session=session,
             form=form or {},
             prefix=prefix,
         )
 
-    async def _told(
-        self,
-        request: Request,
-        status: int,
-        title: str,
-        text: str,
-        session: DashboardSession | None = None,
-        known: Configuration | None = None,
-    ) -> Response:
-        page = self._page(request, known or Configuration(), session)
+    async def _told(self, page: PageRequest, status: int, title: str, *texts: str) -> Response:
         return await run_in_threadpool(
-            page.render, "message.html", status, title=title, texts=[text] if text else []
+            page.render, "message.html", status, title=title, texts=list(filter(None, texts))
         )
 
     async def _no_route(self, request: Request, error: HTTPException) -> Response:
         title = "Page not found" if error.status_code == 404 else "This cannot be done here"
-        return await self._told(request, error.status_code, title, "")
+        return await self._told(self._page(request), error.status_code, title)
 
     async def _refused(self, request: Request, error: Refused) -> Response:
         known, session = await run_in_threadpool(self._who, request)
-        page = self._page(request, known, session)
         texts = [for_people(fault.message) for fault in error.faults]
-        return await run_in_threadpool(
-            page.render, "message.html", error.status, title="Nothing was changed", texts=texts
-        )
+        page = self._page(request, known, session)
+        return await self._told(page, error.status, "Nothing was changed", *texts)
 
     async def _unavailable(self, request: Request, error: Exception) -> Response:
-        return await self._told(
-            request, 503, "The configuration store cannot be used at the moment", str(error)
-        )
+        title = "The configuration store cannot be used at the moment"
+        return await self._told(self._page(request), 503, title, str(error))
 
     async def _broken(self, request: Request, _error: Exception) -> Response:
         return await self._told(
-            request, 500, "Something went wrong", "The log of greenroom says what."
+            self._page(request), 500, "Something went wrong", "The log of greenroom says what."
         )
 
 

@@ -87,7 +87,6 @@ NOTICES: Mapping[str, str] = {
     "untested": "Created, but its test failed: see the log.",
     "silent": "Silenced.",
     "signed-out": "You are signed out.",
-    "welcome": "Welcome. Start with a zone: the domain that your visitors see.",
     "did-limits": "Limits changed.",
     "did-let-in": "Letting extra visitors in.",
     "did-hold": "New visitors are on hold.",

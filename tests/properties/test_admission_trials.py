@@ -192,9 +192,9 @@ def remembers_spent_tickets_for_a_minute(patch: pytest.MonkeyPatch) -> None:
 @broken(trials.walks)
 def gives_a_newcomer_a_place_without_a_ticket(patch: pytest.MonkeyPatch) -> None:
     def arrive(
-        original: Any, self: Ledger, ticket_id: bytes, now_ms: int, random_bits: int
+        original: Any, self: Ledger, ticket_id: bytes, now_ms: int, random_bits: int, *rest: Any
     ) -> Outcome:
-        outcome = original(self, ticket_id, now_ms, random_bits)
+        outcome: Outcome = original(self, ticket_id, now_ms, random_bits, *rest)
         return (
             self.poll(ticket_id, make_key(now_ms, random_bits), now_ms, random_bits)
             if outcome.standing is Standing.WAITING
@@ -276,8 +276,8 @@ def clears_the_line_when_the_method_changes(patch: pytest.MonkeyPatch) -> None:
 
 @broken(trials.walks)
 def forgives_the_debt_of_passthrough(patch: pytest.MonkeyPatch) -> None:
-    def spend(original: Any, self: Lease, source: PermitSource, now_ms: int) -> None:
-        original(self, source, now_ms)
+    def spend(original: Any, self: Lease, source: PermitSource, *rest: Any, **more: Any) -> None:
+        original(self, source, *rest, **more)
         if source is PermitSource.DEBT:
             self.settled += 1
             self.granted_seen += 1

@@ -155,7 +155,9 @@ def names_a_gift_only_until_it_is_booked(patch: pytest.MonkeyPatch) -> None:
 def books_a_gift_before_it_knows_what_its_taker_has(patch: pytest.MonkeyPatch) -> None:
     begin: Callable[..., None] = SessionTransfers.__init__
     patch.setattr(
-        SessionTransfers, "__init__", lambda self, known, _: begin(self, known, lambda _: False)
+        SessionTransfers,
+        "__init__",
+        lambda self, known, _, names: begin(self, known, lambda _: False, names),
     )
 
 

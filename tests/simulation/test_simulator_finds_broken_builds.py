@@ -119,8 +119,8 @@ def admits_again_when_another_process_runs_the_law(patch: pytest.MonkeyPatch) ->
 
 @broken_in(**FOLLOWED)
 def takes_a_window_of_some_data_centers_for_all(patch: pytest.MonkeyPatch) -> None:
-    def unseeing(original: Any, self: CapacityLaw, window: Any, now_ms: int) -> Any:
-        return original(self, window or Window(active=5), now_ms)
+    def unseeing(original: Any, self: CapacityLaw, window: Any, *rest: Any) -> Any:
+        return original(self, window or Window(active=5), *rest)
 
     around(patch, CapacityLaw, "step", unseeing)
 

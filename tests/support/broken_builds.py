@@ -34,6 +34,8 @@ def must_be_found(trial: Trial, build: Break, patch: pytest.MonkeyPatch) -> None
         IndexError,
         TypeError,
     ) as error:  # broken so badly that the books fall apart
+        if isinstance(error, TypeError) and "argument" in str(error):
+            raise  # the break no longer fits what it breaks, and proves nothing
         found = [repr(error)]
     assert found
 

@@ -98,12 +98,14 @@ def test_who_asks_too_often_writes_nothing_more_to_the_disk(tmp_path: Path) -> N
         return (tmp_path / CALLS_FILE).read_bytes()[24:28]  # the change counter of SQLite
 
     async def play() -> None:
-        file = CallFile(tmp_path, HandClock())
+        clock = HandClock()
+        file = CallFile(tmp_path, clock)
         assert [await file.take("often", 2, 1_000) for _ in range(3)] == [True, True, False]
         await file.block("refused", 86_400_000)
         before = changes()
         assert not any([await file.take("often", 2, 1_000) for _ in range(5)])
         assert not await file.take("refused", 2, 1_000)
+        clock.ms += 1  # or SQLite would find nothing to write
         await file.block("refused", 86_400_000)
         assert changes() == before
         await file.block("often", 86_400_000)

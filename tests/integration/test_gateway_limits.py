@@ -208,6 +208,38 @@ async def test_an_upload_that_has_stopped_coming_gives_its_origin_connection_to_
             assert status_of(await talk.rest()) == 408
 
 
+@pytest.mark.parametrize(
+    ("full", "stalled_s", "status"),
+    [
+        ("origin_connections", 0.0, 200),
+        ("connections", 0.0, 200),
+        ("connections", connection.STALLED_S, 503),
+    ],
+)
+async def test_a_visitor_who_reads_no_more_makes_room_for_others(
+    rig, monkeypatch, full, stalled_s, status
+) -> None:
+    async def app(_request, writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b"x" * 65536)
+                await writer.drain()
+
+    monkeypatch.setattr(connection, "STALLED_S", stalled_s)
+    rig.app = app
+    async with rig.running(**{full: 1}, origin_queue_s=1), rig.visitor(buffer=1 << 10) as one:
+        one.writer.transport.pause_reading()
+        one.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await rig.at_rest(lambda: rig.counts.bytes_out, 100_000_000)
+        rig.app = type(rig).app
+        if full == "connections":  # the first look may see that it has read
+            await rig.get()
+            await asyncio.sleep(0.05)  # until the gateway looks again
+        assert (await rig.get()).status == status
+        assert rig.counts.cut + rig.counts.connections_shed == (status == 200)
+
+
 async def test_the_addresses_of_one_network_of_ipv6_count_together(rig, monkeypatch) -> None:
     addresses = iter(("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"))
 

@@ -278,11 +278,11 @@ class Gateway:
 
 
 def _free(pool: Pool, connections: Iterable[VisitorConnection]) -> None:
-    """Stalled uploads release as many connections as requests wait for, longest silence first."""
+    """Stalled visitors release as many connections as requests wait for, longest silence first."""
     stalled = [
         one
         for one in connections
-        if one.stalled
+        if one.has_stalled()
         and one.exchange is not None
         and one.exchange.origin is not None
         and one.exchange.origin.pool is pool

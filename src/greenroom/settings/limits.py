@@ -112,8 +112,7 @@ class Limits:
         low=0,
     )
     send_idle_s: int = spec(
-        "Longest time a visitor may leave a response unread (see send_rate); then the connection is"
-        " closed.",
+        "Longest time a visitor may leave a response unread (see send_rate). 5 s while others wait.",
         60,
         unit="seconds",
         low=1,

@@ -320,13 +320,20 @@ class VisitorConnection(VisitorStream):
     def idle(self) -> bool:
         return self.exchange is None and self.body is None and not self._buffer
 
-    @property
-    def spare(self) -> bool:
+    def is_spare(self) -> bool:
         """Whether a new connection may take its place: no request is under way, or a stalled one."""
-        return self.stalled if self.exchange is not None else not self.write_paused
+        return self.has_stalled() if self.exchange is not None or self.write_paused else True
 
-    @property
-    def stalled(self) -> bool:
+    def has_stalled(self) -> bool:
+        """The body of the request has stopped coming, or the visitor has stopped reading."""
+        if self.write_paused:
+            since_s = self.gateway.now() - self._taken_since
+            if since_s < STALLED_S or (self.exchange is not None and self.exchange.tunnelling):
+                return False
+            if not self.takes_enough(since_s):
+                return True
+            self.expect_taken()  # or what it took once would count for long
+            return False
         body = self.body
         return (
             self.exchange is not None
@@ -339,14 +346,14 @@ class VisitorConnection(VisitorStream):
 
     def give_way(self) -> None:
         """Releases a stalled request's origin connection."""
-        if self.exchange is not None:
+        if self.exchange is not None and self.write_paused:
+            self.exchange.cut(reset=True)
+        elif self.exchange is not None:
             self.exchange.refuse(408, "the body of the request took too long")
 
     def overdue(self) -> None:
         """A client that reads slowly, but reads, gets more time."""
-        if (self.write_paused or self.ending) and self.flow.taken >= max(
-            1, self.limits.send_rate * self.limits.send_idle_s
-        ):
+        if (self.write_paused or self.ending) and self.takes_enough(self.limits.send_idle_s):
             self.expect_taken()
         elif self.ending or (self.write_paused and self.exchange is None):
             self.transport.abort()
@@ -406,7 +413,7 @@ class Connections:
         if network in self._exhausted:
             return False
         wanted = 1 + most // SHED_PART
-        shed = self._descriptors.shed((one for one in there if one.spare), wanted)
+        shed = self._descriptors.shed((one for one in there if one.is_spare()), wanted)
         if len(shed) < wanted:
             self._exhausted.add(network)
         return self._leave(*shed)
@@ -437,7 +444,9 @@ class Connections:
             or descriptors.closing
             or self._leave(
                 *descriptors.make_room(
-                    [one for one in self.open if one.spare], len(self.open), self._gateway.now()
+                    [one for one in self.open if one.is_spare()],
+                    len(self.open),
+                    self._gateway.now(),
                 )
             )
         )

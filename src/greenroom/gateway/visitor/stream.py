@@ -106,7 +106,7 @@ class VisitorStream(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_buffer", "_linger_bytes", "_linger_until", "body", "counts", "deadline", "ending", "flow", "gateway",
+        "_buffer", "_linger_bytes", "_linger_until", "_taken_since", "body", "counts", "deadline", "ending", "flow", "gateway",
         "half_closed", "limits", "peer", "requests", "transport", "write_paused",
     )  # fmt: skip
 
@@ -126,6 +126,7 @@ class VisitorStream(asyncio.Protocol):
         self._buffer = b""
         self._linger_until = 0.0  # set once ending, while the visitor may still be sending
         self._linger_bytes = 0
+        self._taken_since = 0.0
 
     @abstractmethod
     def request_over(self, keep: bool, last: bytes = b"", *, unread: bool = False) -> None:
@@ -149,7 +150,11 @@ class VisitorStream(asyncio.Protocol):
 
     def expect_taken(self) -> None:
         self.flow.mark()
+        self._taken_since = self.gateway.now()
         self.expect(self.limits.send_idle_s)
+
+    def takes_enough(self, seconds: float) -> bool:
+        return self.flow.taken >= max(1, self.limits.send_rate * seconds)
 
     def lasts(self, head: RequestHead) -> bool:
         return (

@@ -2,7 +2,9 @@
 not.
 """
 
+import asyncio
 import gzip
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
+from greenroom.capacity.exported import Exported, FiguresRefused
+from greenroom.configuration.routes.figures import FORMATS
 from greenroom.model.zone import ACCOUNT_ID
 
 LIMITS = {"new_users_per_minute": 200, "total_active_users": 200}
@@ -139,6 +143,38 @@ def test_figures_of_an_origin_are_pushed(api: ApiInProcess) -> None:
     other = api.make_token("elsewhere", "edit", zones=("z",))
     assert push(TEXT.encode(), token=other).startswith("403 ")
     assert push(TEXT.encode(), token="").startswith("401 ")
+
+
+def test_large_figures_are_read_two_at_once(
+    api: ApiInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone_id = zone(api)
+    made = api.make(
+        f"/zones/{zone_id}/waiting_rooms", {"name": "a", "host": "example.com", **LIMITS}
+    )
+    path = f"/zones/{zone_id}/waiting_rooms/{made['id']}/capacity/figures"
+    at_once = [0, 0]  # now, most
+    guard, third = threading.Lock(), threading.Event()
+
+    def read(_body: bytes, _metric: str) -> dict[str, Exported]:
+        with guard:
+            at_once[0] += 1
+            at_once[1] = max(at_once)
+        if at_once[0] > 2:
+            third.set()
+        third.wait(0.1)  # a third one would come meanwhile
+        with guard:
+            at_once[0] -= 1
+        raise FiguresRefused("read")
+
+    async def everyone() -> list[int]:
+        headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "text/plain"}
+        asked = [api._client.request("POST", path, content=b"x", headers=headers) for _ in range(4)]
+        return [answer.status_code for answer in await asyncio.gather(*asked)]
+
+    monkeypatch.setitem(FORMATS, "text/plain", read)
+    assert api._runner.run(everyone()) == [400] * 4
+    assert at_once == [0, 2]
 
 
 def exported_by_the_sdk() -> bytes:

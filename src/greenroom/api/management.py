@@ -119,6 +119,7 @@ def management_api(
     app.state.notifications = notifications or NotificationView()
     app.state.incidents = app.state.notifications.incidents
     app.state.outbound = SlowWork(4)
+    app.state.figures = SlowWork(2, waiting=100)
     app.state.operations = Operations()
     app.state.catalogue = Catalogue()
     return Front(app)

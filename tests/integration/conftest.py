@@ -192,7 +192,7 @@ class ScriptedDecisions:
         self.commands.append(command)
         return self.obeyed
 
-    def hear_offers(self, _forward: Forward, said: bytes) -> None:
+    def receive_offers(self, _forward: Forward, said: bytes) -> None:
         self.commands.append(said)
 
     def failed_document(self, forward: Forward) -> FailedDocument:

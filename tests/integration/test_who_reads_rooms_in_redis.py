@@ -98,7 +98,7 @@ def test_only_the_process_that_syncs_reads_rooms_until_an_operator_asks_another(
             other.store.open["r"].figures(0)
             assert other.number == before
             assert not other.knows or not other.syncs, "alerts would be raised from old figures"
-            other.store.asked()
+            other.store.keep_figures_fresh()
             await until(
                 lambda: other.knows and other.number >= 3,
                 "it does not read although an operator has asked",

@@ -250,12 +250,12 @@ def test_only_responses_to_admitted_visitors_say_it_and_only_where_allowed(
 ) -> None:
     site = sites_in(tmp_path)(offers_header=allowed)
     heard: list[tuple[str, bytes]] = []
-    site.decisions.offers_said = lambda room, said: heard.append((room.id, said))
+    site.decisions.offers_received = lambda room, said: heard.append((room.id, said))
     reply = Browser(site).visit()
     assert isinstance(reply, Forward)
-    site.decisions.hear_offers(Forward(), b"[]")
+    site.decisions.receive_offers(Forward(), b"[]")
     assert heard == []
-    site.decisions.hear_offers(reply, b"[]")
+    site.decisions.receive_offers(reply, b"[]")
     assert heard == [("r", b"[]")] * allowed
 
 

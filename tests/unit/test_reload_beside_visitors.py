@@ -44,7 +44,7 @@ async def test_visitors_are_served_while_a_configuration_is_read() -> None:
 
     reloader = Reloader(source, source.config, apply, lambda: 1, ())
     watching = asyncio.create_task(reloader.watch())
-    reloader.ask()
+    reloader.request()
     while not (reloader.state.reloads or watching.done()):
         await asyncio.sleep(0.01)  # the event loop is free: a visitor would be served now
         source.served.set()

@@ -6,7 +6,7 @@ from greenroom.decision.inquiry import Inquiry
 from greenroom.decision.observer import Decided, DecisionEvent, Observer
 from greenroom.decision.prequeue_draw import NOT_TOLD
 from greenroom.decision.room_schedule import CompiledRoom
-from greenroom.decision.shared_table import told_refresh_ms
+from greenroom.decision.shared_table import refresh_ms_for
 from greenroom.decision.tickets import Sealer, marked
 from greenroom.decision.verdict import Hold, SharedPages
 from greenroom.model.record import replace
@@ -136,7 +136,7 @@ def _tried(
     told_ms = (
         outcome.refresh_ms
         if compiled.line_table is None
-        else told_refresh_ms(outcome.refresh_ms, compiled.room, arrival)
+        else refresh_ms_for(outcome.refresh_ms, compiled.room, arrival)
     )
     return Ticket(ticket.id, ticket.key, 0, outcome.attempted_ms or now_ms, told_ms)
 
@@ -202,7 +202,7 @@ def _held(compiled: CompiledRoom, ticket: Ticket, outcome: Outcome, now_ms: int)
 
 def _with_event(held: Held, compiled: CompiledRoom, ticket_id: bytes) -> Held:
     effective, event = compiled.effective, compiled.effective.event
-    told = compiled.draw.told(ticket_id) if compiled.draw else NOT_TOLD
+    told = compiled.draw.standing_of(ticket_id) if compiled.draw else NOT_TOLD
     return replace(
         held,
         event_active=event is not None,

@@ -152,7 +152,7 @@ class PrequeueDraw:
         counting = [(self.standing(ticket), ticket, value) for ticket, value in found]
         return [(counts, value if counts is ticket else b"") for counts, ticket, value in counting]
 
-    def told(self, ticket_id: bytes) -> DrawStanding:
+    def standing_of(self, ticket_id: bytes) -> DrawStanding:
         """None after the draw for visitors who did not take part."""
         if self.drawn is None:
             return DrawStanding(receipt(self.draw_id, ticket_id), self.commitment)
@@ -168,10 +168,10 @@ class PrequeueDraw:
         )
 
     def has_receipt(self, ticket_id: bytes) -> bool:
-        return bool(self.told(ticket_id).receipt)
+        return bool(self.standing_of(ticket_id).receipt)
 
     def receipt_file(self, ticket_id: bytes) -> bytes | None:
-        told = self.told(ticket_id)
+        told = self.standing_of(ticket_id)
         if not told.receipt:
             return None
         times = self.scheduled.prequeue_start_ms, self.scheduled.event_start_ms

@@ -99,7 +99,7 @@ class DecisionService:
         self._holding = Holding(sealer, observe)
         self.use(table)
         self.data_centers: DataCenters | None = None
-        self.offers_said: Callable[[Room, bytes], None] = lambda _room, _said: None
+        self.offers_received: Callable[[Room, bytes], None] = lambda _room, _said: None
         """Must not block or raise."""
         self._sealer = sealer
         self._tickets = TicketReader(sealer).find
@@ -210,11 +210,11 @@ class DecisionService:
         end(forward.ticket.id, 0)
         return compiled.cookies.of(forward.scheme, forward.prefix).expire()
 
-    def hear_offers(self, forward: Forward, said: bytes) -> None:
+    def receive_offers(self, forward: Forward, said: bytes) -> None:
         """Of a response to an admitted visitor, where the operator allowed it."""
         schedule = self.table.rooms.get(forward.room_id)
         if schedule is not None and forward.ticket is not None and schedule.now.room.offers_header:
-            self.offers_said(schedule.now.room, said)
+            self.offers_received(schedule.now.room, said)
 
     def open_session(self, forward: Forward, place: int = 0) -> OpenSession:
         return OpenSession(forward, self, place)
@@ -297,7 +297,7 @@ class DecisionService:
     def _poll(self, asked: Inquiry) -> Verdict | None:
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
-            asked.room.ledger.poll(ticket.id, ticket.key, self._hears(POLL, asked, ticket))
+            asked.room.ledger.poll(ticket.id, ticket.key, self._on_outcome(POLL, asked, ticket))
             return None
         return self._answered(
             POLL, asked, ticket, prompt.poll_now(ticket.id, ticket.key, asked.now_ms)
@@ -306,7 +306,7 @@ class DecisionService:
     def _peek(self, asked: Inquiry) -> Verdict | None:
         prompt, ticket = asked.room.prompt, asked.found[0][0]
         if prompt is None or self.data_centers is not None:
-            asked.room.ledger.peek(ticket.id, ticket.key, self._hears(PEEK, asked, ticket))
+            asked.room.ledger.peek(ticket.id, ticket.key, self._on_outcome(PEEK, asked, ticket))
             return None
         return self._answered(
             PEEK, asked, ticket, prompt.peek_now(ticket.id, ticket.key, asked.now_ms)
@@ -333,7 +333,7 @@ class DecisionService:
     def _arrive(self, asked: Inquiry) -> Verdict | None:
         prompt, ticket = asked.room.prompt, self._new_ticket(asked)
         if prompt is None or self.data_centers is not None:
-            asked.room.ledger.arrive(ticket.id, ticket.key, self._hears(ARRIVE, asked, ticket))
+            asked.room.ledger.arrive(ticket.id, ticket.key, self._on_outcome(ARRIVE, asked, ticket))
             return None
         signs = asked.arrival.signs
         told = asked.room.tells_newcomers or signs is None or signs.wants_facts
@@ -452,7 +452,9 @@ class DecisionService:
 
     # -- ledgers that may answer later -------------------------------------------------------------
 
-    def _hears(self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket) -> LedgerAnswered:
+    def _on_outcome(
+        self, question: ArrivalQuestion, asked: Inquiry, ticket: Ticket
+    ) -> LedgerAnswered:
         def answered(outcome: Outcome, visiting: bool = False) -> None:
             now_ms = self.now_ms()
             try:
@@ -468,7 +470,7 @@ class DecisionService:
 
     def _view_elsewhere(self, asked: Inquiry, ticket: Ticket) -> None:
         answered, ledger, data_centers = (
-            self._hears(VIEW, asked, ticket),
+            self._on_outcome(VIEW, asked, ticket),
             asked.room.ledger,
             self.data_centers,
         )
@@ -535,7 +537,7 @@ class DecisionService:
     def _reenter(self, asked: Inquiry, ticket: Ticket) -> None:
         """The session is over, and the turn was kept: the visitor waits by the old key."""
         waiting = Ticket(ticket.id, ticket.key, 0, asked.now_ms, 0)
-        asked.room.ledger.reenter(ticket.id, ticket.key, self._hears(POLL, asked, waiting))
+        asked.room.ledger.reenter(ticket.id, ticket.key, self._on_outcome(POLL, asked, waiting))
 
     def _new_ticket(self, asked: Inquiry) -> Ticket:
         now_ms, draw, entropy = asked.now_ms, asked.room.draw, self._entropy

@@ -57,7 +57,7 @@ def body_of(table: LineTable, offers: tuple[Offer, ...] | None = None) -> bytes:
     return _encode({"greenroomLine": line})
 
 
-def told_refresh_ms(refresh_ms: int, room: Room, arrival: Arrival) -> int:
+def refresh_ms_for(refresh_ms: int, room: Room, arrival: Arrival) -> int:
     """At most `refresh_max_seconds`, +- 10 %, unless the page reads the table."""
     if not room.line_table:
         return refresh_ms

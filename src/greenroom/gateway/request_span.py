@@ -21,7 +21,7 @@ class RequestSpan:
         self.state = state
         self.decided_at = self.origin_at = self.first_byte_at = 0.0
 
-    def told(self, head: bytes, now: float) -> bytes:
+    def traced_head(self, head: bytes, now: float) -> bytes:
         """The head for the origin, with this trace's headers instead of the visitor's."""
         self.origin_at = now
         line, _, rest = head.partition(b"\r\n")

@@ -39,7 +39,7 @@ class Receiver(Protocol):
     def obey(self, forward: Forward, command: bytes) -> bytes:
         """The Set-Cookie value that replaces the ticket, or empty."""
 
-    def hear_offers(self, forward: Forward, said: bytes) -> None:
+    def receive_offers(self, forward: Forward, said: bytes) -> None:
         """The application's `Greenroom-Offers` header."""
 
     def open_session(self, forward: Forward, place: int) -> OpenSession: ...

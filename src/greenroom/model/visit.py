@@ -63,7 +63,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     signs: HeaderSigns | None = None
     asker: object | None = None  # whose request it is, where a front end knows (`proxies.dialect`)
     otherwise: object | None = None
-    prefix: str = ""  # the path that a trusted proxy removed, as said_prefix reads it
+    prefix: str = ""  # the path that a trusted proxy removed, as stripped_prefix reads it
 
     @property
     def ray_id(self) -> str:

@@ -148,7 +148,7 @@ class ProxyQuestions:
         # No origin answers here.
         return b""
 
-    def hear_offers(self, _forward: Forward, _said: bytes) -> None: ...
+    def receive_offers(self, _forward: Forward, _said: bytes) -> None: ...
 
     def goes_first(self, forward: Forward | None, arrival: Arrival) -> bool:
         return self.decisions.goes_first(forward, arrival)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from greenroom.model.arrival_kind import HeaderSigns
 from greenroom.model.visit import Arrival
 from greenroom.request.canonical import Refusal, Target
-from greenroom.request.forwarded import ForwardedPolicy, Headers, parse_address, said_prefix
+from greenroom.request.forwarded import ForwardedPolicy, Headers, parse_address, stripped_prefix
 from greenroom.request.path_readings import PathPolicy, read_target
 
 METHOD_MAX = 24
@@ -310,7 +310,7 @@ def visitor_of(
         return Visitor(sender.client, sender.scheme, host, authority)
     said = policy.visitor(sender.client, sender.scheme, headers, facts)
     told = sender.named(said.host) if said.host else None
-    prefix = said_prefix(headers, facts)
+    prefix = stripped_prefix(headers, facts)
     if told is None or not told.host or told.policy is None:
         return Visitor(said.client, said.scheme, host, authority, prefix)
     return Visitor(said.client, said.scheme, told.host, said.host, prefix)

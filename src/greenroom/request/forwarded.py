@@ -154,7 +154,7 @@ class ForwardedPolicy:
         return any(address in network for network in self.trusted_proxies)
 
 
-def said_prefix(headers: Headers, facts: Mapping[bytes, bytes] | None) -> str:
+def stripped_prefix(headers: Headers, facts: Mapping[bytes, bytes] | None) -> str:
     """Of a TRUSTED peer, such as `/shop`. The rightmost value counts: the peer wrote it."""
     return prefix_of(_last(_values(headers, facts, b"x-forwarded-prefix")))
 

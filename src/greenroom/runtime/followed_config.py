@@ -135,4 +135,4 @@ class FollowedConfig:
         self.changes.notify()
         if self.reloader.state.problems:
             # what was wrong with the file may have been what stood in the store
-            self.reloader.ask()
+            self.reloader.request()

@@ -72,7 +72,7 @@ class ProcessLedgerStore(Protocol):
 
     def take_over(self, rooms: Iterable[Room], prepared: Mapping[str, Any]) -> None: ...
 
-    def asked(self) -> None:
+    def keep_figures_fresh(self) -> None:
         """So that figures are fresh for a while."""
 
     def sync_state(self) -> SyncState | None:
@@ -244,7 +244,7 @@ class LocalLedgerStore:
                 found.ledger.room, gauges.active, gauges.waiting, wait_s, found.ledger.tally()
             )
 
-    def asked(self) -> None: ...
+    def keep_figures_fresh(self) -> None: ...
 
     def sync_state(self) -> SyncState | None:
         return None

@@ -219,7 +219,7 @@ class Process:
         now_ms = self._clock.now_ms()
         config_state, store_state = self._followed.states()
         if asked and self._ledgers:
-            self._ledgers.asked()
+            self._ledgers.keep_figures_fresh()
         ledgers = self._ledgers.open if self._ledgers else {}
         serving = self._serving
         origin_of = self._health.origin_of if self._health else lambda _: ""
@@ -292,7 +292,7 @@ class Process:
 
     def _told_to_reload(self) -> None:
         if self._phase == "serving":
-            self._followed.reloader.ask()
+            self._followed.reloader.request()
 
     async def _serve(self, started: Started) -> None:
         ledgers = self._ledgers = open_ledgers(

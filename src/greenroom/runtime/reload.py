@@ -54,7 +54,7 @@ class Reloader:
         self._asked = Wake()
         self.state = ConfigState(file=source.name, loaded_ms=now_ms())
 
-    def ask(self) -> None:
+    def request(self) -> None:
         self._asked.set()
 
     async def watch(self) -> None:

@@ -112,7 +112,7 @@ class Serving:
         )
         ending.push_async_callback(self._calls.close)
         self._offers = OriginOffers(ConfigService(followed.store, clock))
-        decision.offers_said = self._offers.said
+        decision.offers_received = self._offers.said
         self.capacity = ProcessCapacity(
             config.shared,
             ledgers,

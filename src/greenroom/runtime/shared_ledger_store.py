@@ -304,7 +304,7 @@ class SharedLedgerStore:
                 await client.aclose()
         self.open = {}
 
-    def asked(self) -> None:
+    def keep_figures_fresh(self) -> None:
         self._asked_s = time.monotonic()
 
     # -- inside ------------------------------------------------------------------------------------

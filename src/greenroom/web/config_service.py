@@ -17,8 +17,8 @@ from greenroom.web.refusals import (
     Code,
     Refused,
     not_found,
+    problem_text,
     refuse_if,
-    said,
 )
 from greenroom.web.stores import ConfigStore
 
@@ -117,7 +117,7 @@ class ConfigService:
 
     def _judge(self, planned: PlannedChange, expected: int, now_ms: int) -> None:
         problems = self.store.judge(planned.changes, expected=expected, now_ms=now_ms)
-        refuse_if(ApiFault(Code.UNUSABLE, said(problem)) for problem in problems)
+        refuse_if(ApiFault(Code.UNUSABLE, problem_text(problem)) for problem in problems)
 
 
 def entry_of(index: EntryIndex[R], what: str, id: str, parent: str | None = None) -> Entry[R]:

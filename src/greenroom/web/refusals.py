@@ -149,7 +149,7 @@ def faults_of(problems: Iterable[Problem], code: Code = Code.INVALID) -> list[Ap
     return [
         ApiFault(
             Code.REQUIRED if found.reason.startswith("is required") else code,
-            said(found),
+            problem_text(found),
             pointed(found.pointer),
         )
         for found in problems
@@ -163,7 +163,7 @@ def within(faults: Iterable[ApiFault], pointer: str) -> list[ApiFault]:
     ]
 
 
-def said(problem: Problem) -> str:
+def problem_text(problem: Problem) -> str:
     """With the field's name, for clients that show only the message."""
     place = f" (line {problem.line})" if problem.line else ""
     return f"{problem.pointer}{place}: {problem.reason}" if problem.pointer else problem.reason

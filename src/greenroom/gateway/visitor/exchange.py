@@ -178,7 +178,7 @@ class Exchange(OriginRequest):
                 self.head, visitor.peer, pool.authority, visitor.gateway.receiver.own_cookies
             )
             if visitor.gateway.trace is not None and self.span is not None:
-                data = self.span.told(data, visitor.gateway.now())
+                data = self.span.traced_head(data, visitor.gateway.now())
             if visitor.body is not None or self._collected is not None:
                 data += self._body_so_far(visitor)
             visitor.expect(
@@ -298,7 +298,7 @@ class Exchange(OriginRequest):
         farewell if the origin asks.
         """
         if head.offers:
-            visitor.gateway.receiver.hear_offers(forward, head.offers)
+            visitor.gateway.receiver.receive_offers(forward, head.offers)
         if (
             head.command
             and forward.obeys_origin

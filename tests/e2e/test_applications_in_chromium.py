@@ -19,8 +19,7 @@ SPA = """<!doctype html><link rel=icon href=data:,><title>App</title><ul id=item
   const answer = await fetch("/api/items", { headers: { Accept: "application/json" } });
   if (answer.ok) items.innerHTML = (await answer.json()).map(item => `<li>${item}`).join("");
   else problem.textContent = answer.status + " " + answer.headers.get("Retry-After");
-  const source = answer.ok && new EventSource("/api/events");
-  if (source) source.onmessage = event => { news.textContent += event.data; if (event.data === "2") source.close(); };
+  if (answer.ok) new EventSource("/api/events").onmessage = event => news.textContent += event.data;
 </script>"""
 FORM = """<!doctype html><link rel=icon href=data:,><title>Upload</title><form method=post enctype=multipart/form-data action=/api/upload>
   <input type=hidden name=csrf value=secret><input type=file name=file><button>Send</button></form>"""

@@ -100,7 +100,7 @@ def test_admissions_stop_when_the_origin_fails_and_go_on_when_somebody_takes_ove
     assert "The site is recovering" in page.text
     assert inside.get().status == 502, "who is inside stays inside"
     assert running.metric('greenroom_room_held_for_slow_origin{room="shop"}') == 1
-    assert 0 < running.metric('greenroom_room_capacity_target_sessions{room="shop"}') < 10
+    assert 0 < running.metric('greenroom_room_capacity_target_sessions{room="shop"}') <= 10
     running.wait_until_printed("of documents failed: admissions stop")
 
     def operate(*words: str) -> str:

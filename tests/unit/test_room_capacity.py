@@ -101,12 +101,15 @@ def test_a_slow_origin_stops_admissions_in_one_window_and_says_why() -> None:
     assert not well.stopped
     state = run(capacity, answers(4_000, 300), 1, since=2)
     assert state.stopped
+    note = capacity.note(state, START_MS)
+    assert note is not None
+    assert "over the objective of 1 s: admissions stop" in note.reason
+    state = run(capacity, answers(4_000, 300), 1, since=3)
     assert state.sessions < well.sessions
     note = capacity.note(state, START_MS)
     assert note is not None
-    assert "over the objective of 1 s" in note.reason
-    assert f"→ {state.sessions}" in note.reason
-    state = run(capacity, answers(100, 300), 6, since=3)
+    assert f"in two windows: {well.sessions} → {state.sessions}" in note.reason
+    state = run(capacity, answers(100, 300), 6, since=4)
     assert not state.stopped
     note = capacity.note(state, START_MS)
     assert note is not None

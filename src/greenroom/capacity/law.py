@@ -13,6 +13,7 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
   and the next cut waits until the last one has taken effect;
 - the place of the last cut is remembered. Near it the target is steered towards a line of WANTED in
   small steps: growth until the next cut would swing, and so would the crowd inside;
+- what fails whatever the load, as documents of a broken partner do, is no reason to keep visitors out;
 - whatever cannot be seen never makes the target grow.
 """
 
@@ -35,8 +36,10 @@ WANTED is what it is steered to, and with less than EASY the capacity has grown.
 
 REST_MOST, REST_DRIFT = 0.8, 1.002
 """Latency at rest: largest share of the objective, and its growth in each window."""
-MEAN_LINE = 0.2
-"""By this share of the objective the mean is beyond rest with a line that reaches the objective."""
+MEAN_LINE, MEAN_OF_P95 = 0.2, 0.4
+"""With a line that reaches the objective the mean is beyond rest by this share of the objective, at
+most by that of what p95 is (a third with waits that are exponential).
+"""
 
 ERRORS_GOOD, ERRORS_BAD, ERRORS_GROSS = 0.002, 0.01, 0.05
 
@@ -63,9 +66,10 @@ MEAN_WANTED = 0.4
 """Share of the objective that the mean should have."""
 
 SAMPLES_LEAST, SAMPLES_GROSS = 50, 10
-"""Documents needed for a judgement within WINDOWS, and for a gross failure in one window."""
+"""Documents needed for a judgement, and for a gross failure in one window."""
 
-WINDOWS = 6
+WINDOWS, WINDOWS_MOST = 6, 36
+"""A judgement is of the newest WINDOWS; of more where few come, and then growth is as much slower."""
 SETTLED = 1.05
 """A cut has taken effect when at most this share of the target is inside."""
 SETTLING_MS = 10_000
@@ -86,10 +90,11 @@ RAMP, RAMP_INSIDE = 0.3, 1.5
 """Before the first cut: that share of the target, or of those inside."""
 FAR, USELESS = 0.6, 0.8
 """Cut down to FAR while the latency is still USELESS of what it was: load is not the cause."""
-FELL, SAME, FELL_MS = 0.7, 0.85, 600_000
+FELL, SAME, FAILED_SAME, FELL_MS = 0.7, 0.85, 0.5, 600_000
 SLOW_AT_REST, ABOVE_REST = 1.2, 1.25
 """The target fell to FELL within FELL_MS while p95 stayed SAME, at most SLOW_AT_REST of the objective:
-that is the latency at rest. The objective counts as at least ABOVE_REST times that.
+that is the latency at rest. The objective counts as at least ABOVE_REST times that. With FAILED_SAME of
+the highest share that failed, at most ERRORS_GROSS, this is what fails at rest.
 """
 LEVEL_S = 60.0
 
@@ -105,7 +110,7 @@ class CapacityLaw:
         """The goal, but it falls by at most CUT_MOST a step."""
         self._ease = 1.0
         """How fast admissions may go, by the distance to the objective."""
-        self._recent: deque[Window] = deque(maxlen=WINDOWS)
+        self._recent: deque[Window] = deque(maxlen=WINDOWS_MOST)
         self._stepped_ms: int | None = None
         self._peak = 0.0
         """Sessions at the last cut, or those that were well since; 0 before the first."""
@@ -120,8 +125,10 @@ class CapacityLaw:
         """Share of the objective that counts: more when the latency at rest misses it."""
         self._level = 0.0
         """Share of the objective, smoothed over LEVEL_S."""
-        self._fell_from = (0.0, 0.0, 0)
-        """Target, highest level since, and when."""
+        self._failing = self._failing_rest = 0.0
+        """Share of documents that fail, smoothed as the level, and what of it is at rest."""
+        self._fell_from = (0.0, 0.0, 0.0, 0)
+        """Target, highest level since, highest share that failed since, and when."""
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
@@ -129,6 +136,8 @@ class CapacityLaw:
         """Since when nobody is admitted, 0: not; the last window with documents."""
         self._failed_ms = 0
         """When an outage last stopped admissions."""
+        self._sudden = False
+        """Admissions have just stopped; the target falls unless that is over in the next window."""
         self._refill = REFILL
         self._leaving = 0.0
         """Departures a second."""
@@ -171,7 +180,8 @@ class CapacityLaw:
     def _judge(self, window: Window, now_ms: int, passed_s: float) -> CapacityTarget:
         if gross := self._gross(window):
             return self._stop(window, now_ms, gross)
-        answered, failed = self._answered(WINDOWS)
+        windows = self._windows()
+        answered, failed = self._answered(windows)
         samples = answered.total + failed
         if window.documents.total + window.failed:
             self._seen_ms = now_ms
@@ -179,10 +189,12 @@ class CapacityLaw:
             self._slow = 0
             return self._too_few(samples, now_ms)
         errors = failed / samples
-        last, _ = self._answered(2)
+        last, _ = self._answered(max(2, windows * 2 // WINDOWS))
         share, newest = self._share(answered), self._share(last)
         self._learn_line(answered, last, share, passed_s)
-        self._learn_rest(now_ms, failing=errors > ERRORS_GOOD)
+        self._learn_failing(errors, passed_s)
+        failing = self._surely_fail(ERRORS_GOOD, failed, samples)
+        self._learn_rest(now_ms, failing=failing)
         self._objective = max(1.0, ABOVE_REST * self._rest)
         highest = max(share, newest)
         worst = self._way(highest)
@@ -190,7 +202,7 @@ class CapacityLaw:
         seen = self._seen(highest, errors)
         slow = self._surely_slower(answered, self._objective) and self._tail(newest) > GOOD
         very_slow = self._surely_slower(last, VERY_SLOW * self._objective)
-        if slow or very_slow or more_than(ERRORS_BAD, failed, samples):
+        if slow or very_slow or self._surely_fail(ERRORS_BAD, failed, samples):
             self._slow, self._calm = self._slow + 1, 0
             if self._slow < 2:
                 return self._target(f"{seen} in one window: {self._holds()}", nobody=True)
@@ -203,7 +215,7 @@ class CapacityLaw:
             if self._calm < CALM_WINDOWS:
                 return self._target(f"{seen}: admissions go on if it stays so")
             self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
-        failing = errors > ERRORS_GOOD and failed > 1
+        passed_s *= min(1.0, WINDOWS / windows)
         return self._go_on(window, self._way(share), worst, passed_s, seen, failing=failing)
 
     def _learn_line(
@@ -211,19 +223,30 @@ class CapacityLaw:
     ) -> None:
         """What p95 and the mean are at rest, and how long the mean shows the line to be."""
         mean, last_mean = (one.mean_ms / self.bounds.objective_ms for one in (answered, last))
-        if len(self._recent) == WINDOWS:
+        if len(self._recent) >= WINDOWS:
             most = max(REST_MOST, self._rest)
             self._rest = min(self._rest * REST_DRIFT or REST_MOST, share, most)
             drift = REST_DRIFT if self._tail(share) <= GOOD else 1.0
             self._rest_mean = min(self._rest_mean * drift or mean, mean)
         if self._rest_mean:
-            self._line = (max(mean, last_mean) - self._rest_mean) / MEAN_LINE
+            most = min(MEAN_LINE, MEAN_OF_P95 * (self._objective - self._rest))
+            self._line = (max(mean, last_mean) - self._rest_mean) / most
         self._level += (share - self._level) * (passed_s / LEVEL_S if self._level else 1.0)
+
+    def _learn_failing(self, errors: float, passed_s: float) -> None:
+        """What fails at rest, whatever the load: little at first, or as `_learn_rest` finds."""
+        self._failing += (errors - self._failing) * passed_s / LEVEL_S
+        if errors <= self._failing_rest + ERRORS_BAD and self._way(self._level) < EASY:
+            self._failing_rest += ERRORS_GOOD * passed_s / LEVEL_S
+        self._failing_rest = min(self._failing_rest, self._failing, ERRORS_GROSS)
+
+    def _surely_fail(self, share: float, failed: int, total: int) -> bool:
+        return more_than(share + self._failing_rest, failed, total)
 
     def _surely_slower(self, answered: Histogram, share: float) -> bool:
         """Whether more than 5 % took longer than this share of the objective, and not by chance."""
-        slower = answered.slower_than(share * self.bounds.objective_ms).total
-        return more_than(1 - QUANTILE, slower, answered.total)
+        chance = CERTAIN * sqrt(QUANTILE * (1 - QUANTILE) / max(1, answered.total))
+        return answered.quantile_ms(max(0.0, QUANTILE - chance)) > share * self.bounds.objective_ms
 
     def _share(self, answered: Histogram) -> float:
         return answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
@@ -237,17 +260,27 @@ class CapacityLaw:
         return min(self._line, self._tail(share))
 
     def _learn_rest(self, now_ms: int, *, failing: bool) -> None:
-        """Far fewer visitors and the same latency: what is left is not a line."""
-        goal, level, since_ms = self._fell_from
+        """Far fewer visitors, and the same latency or share that fails: load is not the cause."""
+        goal, level, failed, since_ms = self._fell_from
         if not goal or self._goal >= goal or now_ms - since_ms > FELL_MS:
-            self._fell_from = (self._goal, self._level, now_ms)
+            self._fell_from = (self._goal, self._level, self._failing, now_ms)
             return
-        level = max(level, self._level)
-        self._fell_from = (goal, level, since_ms)
-        same = SAME * level < self._level < SLOW_AT_REST
-        if same and not failing and self._goal < FELL * goal and self._tail(self._level) > WANTED:
-            self._rest, self._fell_from = self._level, (0.0, 0.0, 0)
-            self._rest_mean, self._line = 0.0, inf
+        level, failed = max(level, self._level), max(failed, self._failing)
+        self._fell_from = (goal, level, failed, since_ms)
+        if self._goal >= FELL * goal:
+            return
+        if failing and self._way(self._level) <= GOOD and self._failing > FAILED_SAME * failed:
+            self._failing_rest = min(self._failing, ERRORS_GROSS)
+        elif (
+            SAME * level < self._level < SLOW_AT_REST
+            and not failing
+            and self._tail(self._level) > WANTED
+        ):
+            self._rest, self._rest_mean, self._line = self._level, 0.0, inf
+        else:
+            return
+        self._fell_from = (0.0, 0.0, 0.0, 0)
+        self._peak = max(self._peak, goal)
 
     # -- what is seen ------------------------------------------------------------------------------
 
@@ -258,14 +291,20 @@ class CapacityLaw:
         if not total:
             return ""
         errors = window.failed / total
-        if errors > ERRORS_GROSS and (
-            window.failed >= 3 if total >= SAMPLES_GROSS else errors > 0.5 and window.failed > 1
-        ):
+        if window.failed > 1 and self._surely_fail(ERRORS_GROSS, window.failed, total):
             return self._seen(0, errors)
-        share = answered.quantile_ms(QUANTILE) / self.bounds.objective_ms
-        if total >= SAMPLES_GROSS and share > GROSS:
-            return self._seen(share, errors)
+        if total >= SAMPLES_GROSS and self._surely_slower(answered, GROSS):
+            return self._seen(self._share(answered), errors)
         return ""
+
+    def _windows(self) -> int:
+        """How many of the newest have enough documents together."""
+        samples = 0
+        for number, window in enumerate(reversed(self._recent), 1):
+            samples += window.documents.total + window.failed
+            if number >= WINDOWS and samples >= SAMPLES_LEAST:
+                return number
+        return len(self._recent)
 
     def _answered(self, windows: int) -> tuple[Histogram, int]:
         """The newest windows together, with what is still unanswered, and how many failed."""
@@ -284,7 +323,8 @@ class CapacityLaw:
     def _seen(self, share: float, errors: float) -> str:
         objective = self.bounds.objective_ms / 1000
         near = self._tail(share) > GOOD
-        if errors > ERRORS_BAD or (errors > ERRORS_GOOD and not near):
+        beyond = errors - self._failing_rest
+        if beyond > ERRORS_BAD or (beyond > ERRORS_GOOD and not near):
             return f"{100 * errors:.1f} % of documents failed"
         p95 = f"p95 of documents {share * objective:.2f} s"
         where = "over" if share > self._objective else "near" if near else "under"
@@ -297,16 +337,20 @@ class CapacityLaw:
 
     def _stop(self, window: Window, now_ms: int, seen: str) -> CapacityTarget:
         self._slow, self._calm, self._seen_ms = 0, 0, now_ms
-        if self.stopped:
+        newest, _ = self._answered(2)
+        self._recent.clear()  # of what comes after it, this says nothing
+        if not self.stopped:
+            self._stopped_ms, self._sudden = now_ms, True
+            return self._target(f"{seen}: admissions stop")
+        if not self._sudden:
             return self._target(f"{seen}: admissions are stopped")
         before = self._shown
-        fast = self._answered(2)[0].quantile_ms(QUANTILE) <= self.bounds.objective_ms
+        fast = newest.quantile_ms(QUANTILE) <= self.bounds.objective_ms
         alone = fast and now_ms - self._failed_ms > FAILED_AGAIN_MS
         if fast:
             self._failed_ms = now_ms
         self._reduce(window, CUT_FAILED if alone else CUT_GROSS, now_ms)
-        self._stopped_ms = now_ms
-        return self._target(f"{seen}: admissions stop, {before} → {self._shown}")
+        return self._target(f"{seen} in two windows: {self._moved(before)}")
 
     def _cut(self, window: Window, share: float, now_ms: int, seen: str) -> CapacityTarget:
         if self._cut_ms and (
@@ -331,8 +375,9 @@ class CapacityLaw:
     def _reduce(self, window: Window, part: float, now_ms: int) -> None:
         reached = min(self._goal, float(max(window.active, self.bounds.floor)))
         bound = reached >= BINDS * self._goal
-        if not bound and self.stopped:
+        if not bound and self.stopped and not self._sudden:
             return
+        self._sudden = False
         lower = max(float(self.bounds.floor), reached * (1 - part), self._goal * (1 - CUT_MOST))
         if bound or not self._peak:  # few inside are slow, such as after an outage: no knee
             # A cut below the last one: the capacity has shrunk.

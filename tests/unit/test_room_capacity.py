@@ -230,8 +230,8 @@ silence = found_by(lambda: silent_after([(100, 20), (100, 400), (5_000, 400)], 9
 
 @silence
 def grows_without_measurements(patch: pytest.MonkeyPatch) -> None:
-    def grows(original: Any, self: CapacityLaw, window: Window | None, now_ms: int) -> Any:
-        return original(self, window or answers(100, 500), now_ms)
+    def grows(original: Any, self: CapacityLaw, window: Window | None, *rest: Any) -> Any:
+        return original(self, window or answers(100, 500), *rest)
 
     around(patch, CapacityLaw, "step", grows)
 

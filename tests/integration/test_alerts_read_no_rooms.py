@@ -18,7 +18,10 @@ from greenroom.runtime.process import Process
 async def test_looking_for_alerts_asks_for_no_figures_and_an_operator_does(tmp_path: Path) -> None:
     asked: list[str] = []
     ledgers = SimpleNamespace(
-        open={}, closed=dict, keep_figures_fresh=lambda: asked.append("figures"), sync_state=lambda: None
+        open={},
+        closed=dict,
+        keep_figures_fresh=lambda: asked.append("figures"),
+        sync_state=lambda: None,
     )
     path = tmp_path / "greenroom.toml"
     path.write_text(f'origin = "http://127.0.0.1:1"\ndata = "{tmp_path / "data"}"\n')

@@ -218,6 +218,16 @@ def test_where_few_documents_come_a_target_grows_slower_on_as_many() -> None:
     assert none[-1] == none[0]
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_a_target_rests_when_no_document_has_come_for_half_a_minute(count: int, heard: int) -> None:
+    """Although what came before says that all was well."""
+    well = Window(documents=Histogram.of([100] * count), active=2_000)
+    silent = Window(active=2_000)
+    targets = run(wide(), [well] * heard + [silent] * 3 * MINUTE)[heard + 4 :]
+    assert targets[-1].sessions == targets[0].sessions
+
+
 def test_documents_that_fail_with_many_visitors_and_few_keep_nobody_out_for_ever() -> None:
     """A partner of the site is broken: 0.5 % from the beginning, and 4 % from minute 5 to 20."""
     law, inside = CapacityLaw(wide(), sessions=400), 400

@@ -13,7 +13,7 @@ only stops the inflow, and a law that reacts to each slow second oscillates. Hen
   and the next cut waits until the last one has taken effect;
 - the place of the last cut is remembered. Near it the target is steered towards a line of WANTED in
   small steps: growth until the next cut would swing, and so would the crowd inside;
-- what fails whatever the load, as documents of a broken partner do, is no reason to keep visitors out;
+- what fails whatever the load, as documents of a broken partner do, keeps nobody out;
 - whatever cannot be seen never makes the target grow.
 """
 
@@ -68,8 +68,10 @@ MEAN_WANTED = 0.4
 SAMPLES_LEAST, SAMPLES_GROSS = 50, 10
 """Documents needed for a judgement, and for a gross failure in one window."""
 
-WINDOWS, WINDOWS_MOST = 6, 36
-"""A judgement is of the newest WINDOWS; of more where few come, and then growth is as much slower."""
+WINDOWS, WINDOWS_MOST, FRESH = 6, 36, 0.5
+"""A judgement is of the newest WINDOWS; of more where few come, and then growth is as much slower.
+It grows only if the newest WINDOWS have FRESH of what is usual in them: silence is no evidence.
+"""
 SETTLED = 1.05
 """A cut has taken effect when at most this share of the target is inside."""
 SETTLING_MS = 10_000
@@ -190,17 +192,17 @@ class CapacityLaw:
             return self._too_few(samples, now_ms)
         errors = failed / samples
         last, _ = self._answered(max(2, windows * 2 // WINDOWS))
-        share, newest = self._share(answered), self._share(last)
+        share, last_share = self._share(answered), self._share(last)
         self._learn_line(answered, last, share, passed_s)
         self._learn_failing(errors, passed_s)
         failing = self._surely_fail(ERRORS_GOOD, failed, samples)
         self._learn_rest(now_ms, failing=failing)
         self._objective = max(1.0, ABOVE_REST * self._rest)
-        highest = max(share, newest)
+        highest = max(share, last_share)
         worst = self._way(highest)
         self._ease = min(1.0, max(EASE_LEAST, (1 - worst) / EASES))
         seen = self._seen(highest, errors)
-        slow = self._surely_slower(answered, self._objective) and self._tail(newest) > GOOD
+        slow = self._surely_slower(answered, self._objective) and self._tail(last_share) > GOOD
         very_slow = self._surely_slower(last, VERY_SLOW * self._objective)
         if slow or very_slow or self._surely_fail(ERRORS_BAD, failed, samples):
             self._slow, self._calm = self._slow + 1, 0
@@ -215,6 +217,10 @@ class CapacityLaw:
             if self._calm < CALM_WINDOWS:
                 return self._target(f"{seen}: admissions go on if it stays so")
             self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
+        newest, newest_failed = self._answered(WINDOWS)
+        fresh = (newest.total + newest_failed) * max(windows, WINDOWS)
+        if fresh < FRESH * samples * WINDOWS:
+            return self._target(f"{seen}, but hardly a document comes now: {self._holds()}")
         passed_s *= min(1.0, WINDOWS / windows)
         return self._go_on(window, self._way(share), worst, passed_s, seen, failing=failing)
 

@@ -77,7 +77,17 @@ def tells_no_ledger_what_the_coordinator_alone_knows(patch: pytest.MonkeyPatch) 
     patch.setattr(Coordinator, "_unknown_ms", lambda *_: 0)
 
 
-@broken(9_434)
+UNKNOWN: dict[str, Any] = LOST | {
+    "faults": (
+        Fault("partition", 100, 300, (0,)),
+        Fault("coordinator loss", 104, 106),
+        Fault("removed", 108, 300, (0,)),
+    )
+}
+"""The one that is cut off is then taken off the list, when nobody knows what it holds."""
+
+
+@broken_in(**UNKNOWN)
 def takes_a_data_center_off_the_list_that_it_knows_nothing_of(patch: pytest.MonkeyPatch) -> None:
     def enlist(original: Any, self: Coordinator, *names: Any) -> None:
         forgotten = self.forgotten
@@ -510,6 +520,17 @@ def goes_on_at_the_old_rate_behind_a_cut(patch: pytest.MonkeyPatch) -> None:
 
 def ends_the_world(_: Watch, law: str, problem: str) -> None:
     raise AssertionError(f"{law}: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "seed"),
+    [(UNKNOWN, 1), (FOLLOWED, 1), (PUSHED, 1), (MOVED_AGAIN, 3)],
+    ids=["unknown", "followed", "pushed", "moved again"],
+)
+def test_a_good_build_passes_the_worlds_that_only_broken_ones_are_tried_in(
+    changes: dict[str, Any], seed: int
+) -> None:
+    assert trial(seed, **changes) == []
 
 
 @pytest.mark.needs("patching")

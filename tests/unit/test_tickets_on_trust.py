@@ -29,16 +29,8 @@ class Abroad:
         self.site.change_ledger("view", lambda _, then: then(Outcome(Standing.GONE)))
         self.site.change_ledger("visit", self._visit)
 
-    def _visit(
-        self,
-        _id: bytes,
-        _key: int,
-        home: str,
-        renewed_ms: int,
-        served_ms: int,
-        then: Callable[[Outcome], None],
-    ) -> None:
-        self.asked.append((home, renewed_ms, served_ms))
+    def _visit(self, ticket: Ticket, home: str, then: Callable[[Outcome], None]) -> None:
+        self.asked.append((home, ticket.checked_ms, ticket.checked_ms + ticket.refresh_ms))
         then(self.told)
 
 

@@ -78,7 +78,8 @@ SETTLING_MS = 10_000
 BINDS = 0.9
 EASES, EASE_LEAST = 0.7, 0.2
 """Growth slows down from 1 - EASES of the way to the objective on, to EASE_LEAST."""
-CALM_WINDOWS = 2
+CALM_LEAST, CALM_MOST = 2, 12
+"""Windows without failures before admissions go on: twice as many when the last ones were deceptive."""
 
 PROBE_MS = 30_000
 """Without any document for this long, a stopped room admits a few visitors as a probe."""
@@ -134,6 +135,7 @@ class CapacityLaw:
         self._cut_from = (0.0, 0.0)
         """Sessions and share of the objective at the first cut since all was well."""
         self._slow = self._calm = 0
+        self._calm_least = CALM_LEAST
         self._stopped_ms, self._seen_ms = stopped_ms, 0
         """Since when nobody is admitted, 0: not; the last window with documents."""
         self._failed_ms = 0
@@ -214,7 +216,7 @@ class CapacityLaw:
             seen += " (the mean shows no line)"
         if self.stopped:
             self._calm += 1
-            if self._calm < CALM_WINDOWS:
+            if self._calm < self._calm_least:
                 return self._target(f"{seen}: admissions go on if it stays so")
             self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
         newest, newest_failed = self._answered(WINDOWS)
@@ -352,7 +354,9 @@ class CapacityLaw:
             return self._target(f"{seen}: admissions are stopped")
         before = self._shown
         fast = newest.quantile_ms(QUANTILE) <= self.bounds.objective_ms
-        alone = fast and now_ms - self._failed_ms > FAILED_AGAIN_MS
+        again = now_ms - self._failed_ms <= FAILED_AGAIN_MS
+        alone = fast and not again
+        self._calm_least = min(CALM_MOST, 2 * self._calm_least) if again else CALM_LEAST
         if fast:
             self._failed_ms = now_ms
         self._reduce(window, CUT_FAILED if alone else CUT_GROSS, now_ms)
@@ -402,7 +406,7 @@ class CapacityLaw:
             self._ease = 1.0  # what it was is long ago
         if self.stopped and healthy:
             self._calm += 1
-            if self._calm >= CALM_WINDOWS:
+            if self._calm >= self._calm_least:
                 self._stopped_ms, self._refill = 0, REFILL_AFTER_GROSS
         settling = self._cut_ms > 0 and now_ms - self._cut_ms < SETTLING_MS
         return self._target(f"{few}: {self._holds()}", only_replace=settling)

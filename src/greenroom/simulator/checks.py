@@ -341,9 +341,9 @@ def _turns(watch: Watch) -> list[str]:
     scenario, crowd = watch.world.scenario, watch.world.crowd
     kinds = {fault.kind for fault in scenario.faults}
     found = [] if FORGETFUL & kinds else crowd.wrongly_kept[:TOLD_MOST]
-    excused = NO_TURN | CUTTING if scenario.behaviour.moving else NO_TURN
-    if crowd.turns_lost and not excused & kinds:
-        found.append(f"{crowd.turns_lost} turns that were called safe were lost")
+    at_home, elsewhere = (0, 0) if NO_TURN & kinds else crowd.turns_lost
+    if lost := at_home + (0 if CUTTING & kinds else elsewhere):
+        found.append(f"{lost} turns that were called safe were lost")
     return found
 
 

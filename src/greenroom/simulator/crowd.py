@@ -58,7 +58,9 @@ class Crowd:
         """Pages that waited for a session whose ticket was over; sessions that disappeared within
         their duration.
         """
-        self.reentered = self.turns_lost = 0
+        self.reentered = 0
+        self.turns_lost = [0, 0]
+        """Where the session was, and elsewhere."""
         """Kept turns given; not given although a page had called them safe."""
         self.wrongly_kept: list[str] = []
         self.turns_known: dict[int, set[int]] = {}
@@ -387,7 +389,8 @@ class Crowd:
             return
         self._hear(visitor, outcome)
         if standing is Standing.GONE:
-            self.turns_lost += now_ms < visitor.safe_until_ms and not visitor.taken_ms
+            if now_ms < visitor.safe_until_ms and not visitor.taken_ms:
+                self.turns_lost[visitor.center != visitor.home] += 1
             self.lost += 1
             self.forgotten += now_ms < visitor.inside_until_ms
             self.cut_short += now_ms < visitor.promised_ms - EARLY_MS and not (
